@@ -21,7 +21,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances
 
 from dicot import FewLabelClassifier, TimeSeriesEmbedder, load, suggest
-from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.report.stats import wilcoxon_pair
 from dicot.model.fewlabels import StandardScale
 from dicot.use.labels.suggestion import typical, uncertain

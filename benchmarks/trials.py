@@ -23,7 +23,7 @@ from benchmarks.arguments import some_of
 from dicot.core.gpu.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
-from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import Features
 from dicot.model.arguments import grouped

@@ -171,11 +171,6 @@ def test_readme_shows_code_that_is_run():
     assert any(commands_in(block) for block in run), "README.md has no `dicot` command that is run"
 
 
-@pytest.mark.parametrize("command", ["make demo", "make test"])
-def test_readme_names_the_two_commands(command: str):
-    assert command in (ROOT / "README.md").read_text(encoding="utf-8"), f"README.md does not mention `{command}`"
-
-
 @pytest.mark.parametrize("path", LINKED, ids=name)
 def test_relative_links_lead_somewhere(path: Path):
     prose = re.sub(r"^\s*```.*?^\s*```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -247,38 +242,11 @@ def test_version_is_the_same_everywhere():
         assert text in (ROOT / page).read_text(encoding="utf-8"), f"{page} does not carry version {version}"
 
 
-def test_blocks_are_found_in_order():
-    page = (
-        "```python\na = 1\n```\n<!-- no-test: needs a network -->\n\n```console\n$ dicot fetch \\\n    all\n```\ntext\n"
-    )
-    page += "- item\n  ```bash\n  make demo\n  dicot embed x.npz  # a comment\n  ```\n"
-    first, second, third = blocks_of("p.md", page)
-    assert (first.language, first.line, first.text, first.no_test) == ("python", 1, "a = 1", None)
-    assert (second.no_test, [c.split() for c in commands_in(second)]) == (
-        "needs a network",
-        [["dicot", "fetch", "all"]],
-    )
-    assert (third.line, third.no_test, commands_in(third)) == (12, None, ["dicot embed x.npz  # a comment"])
-
-
-def test_a_block_may_need_a_package():
-    page = "<!-- needs: numpy -->\n```python\na\n```\n<!-- needs: no_such_package -->\n\n```python\nb\n```\n"
-    here, missing = blocks_of("p.md", page)
-    assert here.no_test is None
-    assert missing.no_test is not None and "no_such_package" in missing.no_test
-
-
 def test_numbers_in_comments_are_held_to():
     run_python(Block("p.md", 7, "python", "for x in (1, 2):\n    print('x', 0.4 * x)  # 0.42, 0.78: fine", None), {})
     for text in ("print(0.57)  # 0.86", "print(0.86)  # 0.86, 0.89"):
         with pytest.raises((AssertionError, pytest.fail.Exception), match="promises|not printed"):
             run_python(Block("p.md", 7, "python", text, None), {})
-
-
-def test_a_failing_block_is_named_by_page_and_line():
-    block = Block("p.md", 7, "python", "x = 1\nraise ValueError('no')", None)
-    with pytest.raises(pytest.fail.Exception, match=r"p\.md:7: the python block raised ValueError: no"):
-        run_python(block, {})
 
 
 def test_the_questions_are_about_errors_that_exist():

@@ -1,22 +1,14 @@
 """What must hold on a GPU as well; skipped where there is none."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from benchmarks.timing.embedding import embedding_section
-from benchmarks.timing.scaling import memory_section
-from benchmarks.timing.shapes import Shape, effort_for
-from benchmarks.timing.steps import step_sections
-from torch.nn import functional as F
 
 from dicot.data import Windows
 from dicot.methods import METHODS, build_method
 from dicot.model.controls import CONTROLS
 from dicot.model.embedding import embed
 from dicot.nets.encoders import ENCODERS, InceptionTime, build_encoder
-from dicot.nets.encoders.inception import rows
 from dicot.train import Checkpoint, Recipe, pretrain
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -87,14 +79,6 @@ def test_a_run_resumes(tmp_path, waves):
     assert dicot_run(waves, "cuda", 60, checkpoint) == first
 
 
-def test_torchs_own_settings_are_restored(waves):
-    parts = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)
-    before = [part.fp32_precision for part in parts]
-    pretrain(build_method("dicot", encoder(), {}), waves, Recipe(2, 8, precision="tf32"), seed=1, device="cuda")
-    embed(encoder(), waves.x, device="cuda")
-    assert [part.fp32_precision for part in parts] == before
-
-
 def test_embeddings_are_in_float32_whatever_the_caller_allows():
     model, x = encoder(), np.random.default_rng(0).normal(size=(30, 2, 150)).astype(np.float32)
     expected = embed(model, x, device="cuda")
@@ -117,19 +101,6 @@ def test_faster_arithmetic_keeps_some_digits(name, precision, tolerance, dim, wa
     np.testing.assert_allclose(fast, exact, atol=tolerance * np.abs(exact).max(), rtol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_kernels_of_inference(dtype):
-    torch.manual_seed(0)
-    u = torch.randn(30, 7, 40, device="cuda", dtype=dtype)
-    assert rows.cuda_serves(u, 40)
-    expected = F.max_pool1d(u.float().permute(1, 2, 0), 3, stride=1, padding=1).permute(2, 0, 1)
-    assert torch.equal(rows.pool_into(u, torch.empty_like(u)).float(), expected)
-    parts = [torch.randn(2003, 7, width, device="cuda", dtype=dtype) for width in (192, 64)]
-    shift, lowest = torch.randn(2, 256, device="cuda")
-    expected = torch.maximum(torch.cat(parts, dim=2).float() + shift, lowest).to(dtype)
-    assert torch.equal(rows.join_into(parts, shift, lowest, torch.empty_like(expected)), expected)
-
-
 @pytest.mark.parametrize("pooling", ["mean", None])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_overlapped_batches_arrive_in_their_rows(name, pooling, tmp_path):
@@ -145,33 +116,6 @@ def test_overlapped_batches_arrive_in_their_rows(name, pooling, tmp_path):
     with torch.no_grad():
         h = model.eval()(torch.from_numpy(x.astype(np.float32))).numpy()
     np.testing.assert_allclose(z, h if pooling is None else h.mean(-1), atol=1e-5, rtol=0)
-
-
-def test_long_cases_take_bounded_memory():
-    torch.manual_seed(0)
-    model = InceptionTime(1)
-    x = np.random.default_rng(0).normal(size=(256, 1, 20_000)).astype(np.float32)  # 4.9 GiB of features
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    embed(model, x, device="cuda")
-    assert torch.cuda.max_memory_allocated() - before < 1.1 * 2**32
-
-
-def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():
-    before = torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision
-    shape = Shape(8, 24, 1)
-    effort = replace(effort_for(shape, "cuda"), steps=2, checked=10)
-    steps, _, ratios, agrees = step_sections((shape,), ("float32", "tf32"), "cuda", lambda shape, kind: effort)
-    assert agrees and len(ratios) == 2
-    for _, values in steps.rows:
-        row = dict(zip(steps.columns[1:], values, strict=True))
-        assert row["steps"] == "200"
-        assert row["ratio"] == pytest.approx(row["plain ms"] / row["ours all in ms"])
-    assert len(embedding_section((shape,), "cuda", n_cases=512).rows) == 3, "float32, tf32 and bf16"
-    assert (torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision) == before
-    ((_, peaks),) = memory_section([shape], "cuda").rows
-    assert min(peaks) > 0
 
 
 def test_embedding_leaves_no_memory_behind_on_the_gpu():

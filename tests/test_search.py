@@ -1,4 +1,3 @@
-import os
 from fractions import Fraction
 
 import numpy as np
@@ -6,8 +5,7 @@ import pytest
 import torch
 
 import dicot
-from dicot.core.errors import InputError, ModelFileError
-from dicot.core.gpu.device import peak_memory
+from dicot.core.errors import ModelFileError
 from dicot.store import nearest as arithmetic
 from dicot.store import search
 from dicot.store.folder import write_manifest, write_shard
@@ -209,18 +207,6 @@ def test_appended_equals_built_anew(metric, tmp_path):
     assert tree(tmp_path / "one") == tree(tmp_path / "other")
 
 
-def test_what_is_appended_must_fit():
-    index = EmbeddingIndex(drawn(N, 6), **ABOUT)
-    with pytest.raises(InputError, match="5 features, the index holds vectors of 6"):
-        index.append(drawn(2, 5))
-    with pytest.raises(InputError, match="it has none"):
-        index.append(drawn(2, 6))
-    more = {name: values[:2] for name, values in ABOUT.items()}
-    with pytest.raises(InputError, match="group must be all text or all numbers"):
-        index.append(drawn(2, 6), **{**more, "group": ["p", "q"]})
-    assert len(index) == N and len(index.recording) == N
-
-
 def test_a_saved_index_is_mapped_and_answers_as_before(tmp_path):
     x, z = drawn(N, 6), drawn(3, 6, 1)
     index = EmbeddingIndex(x, metric="euclidean", **ABOUT)
@@ -238,88 +224,10 @@ def test_a_saved_index_is_mapped_and_answers_as_before(tmp_path):
     same(third.query(z), again.query(z))
 
 
-def test_a_save_that_fails_leaves_the_old_index(tmp_path, monkeypatch):
-    EmbeddingIndex(drawn(N, 3), **ABOUT).save(tmp_path)
-    replace, calls = os.replace, []
-    for number in range(3):  # vectors, columns, manifest
-        calls.clear()
-
-        def broken(*given, number=number):
-            calls.append(given)
-            if len(calls) > number:
-                raise OSError("disk full")
-            replace(*given)
-
-        monkeypatch.setattr(os, "replace", broken)
-        with pytest.raises(OSError, match="disk full"):
-            EmbeddingIndex(drawn(N, 4, number), **ABOUT).save(tmp_path)
-        monkeypatch.undo()
-        assert EmbeddingIndex.load(tmp_path).n_features == 3
-    (tmp_path / "mine.txt").write_text("stays")
-    EmbeddingIndex(drawn(N, 5)).save(tmp_path)
-    assert EmbeddingIndex.load(tmp_path).n_features == 5 and len(tree(tmp_path)) == 4
-
-
 def test_vectors_with_nan_under_a_right_hash_are_refused(tmp_path):
     write_manifest(tmp_path, "vectors", [2], [write_shard(tmp_path, "000000", np.array([[1, np.nan]]), {})], {})
     with pytest.raises(ModelFileError, match="NaN or inf in row 0"):
         EmbeddingIndex.load(tmp_path)
-
-
-def test_a_memory_map_is_searched_in_bounded_memory(tmp_path):
-    n, f = 60_000, 256  # 59 MiB
-    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (n, f))
-    x[:] = drawn(1000, f)[np.arange(n) % 1000] + np.arange(n, dtype=np.float32)[:, None] / n
-    x.flush()
-    del x
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    index = EmbeddingIndex(mapped, metric="euclidean", memory=2**23)
-    index.query(drawn(2, f, 1))
-    with peak_memory("cpu") as peak:
-        rows = index.query(drawn(300, f, 1), 10)[1]
-        grown = peak()
-    assert grown < 30 * 2**20
-    distances = np.linalg.norm(mapped.astype(float) - drawn(300, f, 1)[7], axis=1)
-    assert np.array_equal(rows[7], np.argsort(distances, kind="stable")[:10])
-
-
-def bad(message, **given):
-    return pytest.param(message, given, id=message)
-
-
-@pytest.mark.parametrize(
-    ("message", "given"),
-    [
-        bad("shape \\(cases, features\\)", x=np.zeros(3)),
-        bad("NaN or inf in row 2", x=np.array([[1], [2], [np.nan]])),
-        bad("Did you mean 'cosine'", metric="cosin"),
-        bad("one value for each of the 4 vectors", group=[1, 2]),
-        bad("start and end belong together", start=[0, 1, 2, 3]),
-        bad("row 1 ends before it starts", start=[0, 5, 0, 0], end=[1, 1, 1, 1]),
-        bad("recording has no value", recording=["a", "", "b", "c"]),
-    ],
-)
-def test_bad_input_is_named(message, given):
-    with pytest.raises(InputError, match=message):
-        EmbeddingIndex(**{"x": drawn(4, 2), **given})
-
-
-def test_bad_queries_are_named():
-    index, bare = EmbeddingIndex(drawn(N, 6), **ABOUT), EmbeddingIndex(drawn(N, 6))
-    z = drawn(2, 6)
-    for message, ask in {
-        "7 features, the index holds vectors of 6": lambda: index.query(drawn(1, 7)),
-        "Query 0 is all zeros": lambda: index.query(np.zeros(6)),
-        "k must be": lambda: index.query(z, 0),
-        "No vector has the group 3": lambda: index.query(z, groups=[1, 3]),
-        "does not know the group": lambda: bare.query(z, groups=1),
-        "names row -1": lambda: index.query(z, leave_out=[[1], [-1]]),
-        "each of the 2 queries": lambda: index.query(z, leave_out=[[1]]),
-        "Unknown recording 'c'": lambda: index.like("c", 1),
-        "closest is 9 to 11 s": lambda: index.like("a", 11),
-    }.items():
-        with pytest.raises(InputError, match=message):
-            ask()
 
 
 def test_auto_is_exact_below_its_threshold_or_without_usearch(monkeypatch):

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, OutputError
-from dicot.store.tables import check_table_file, write_columns
+from dicot.store.tables import write_columns
 
 COLUMNS = {
     "recording": np.array(["a,b", "", 'say "no"']),
@@ -37,24 +36,3 @@ def test_a_parquet_keeps_types(tmp_path: Path) -> None:
         "alarm": [True, False, False],
         "given": [7, 8, None],
     }
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, suffix: str) -> None:
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    path = tmp_path / f"t{suffix}"
-    path.write_text("old")
-    with pytest.raises(InputError, match=r"recording holds 'b\\udcff'"):
-        write_columns(path, {"recording": np.array(["a", "b\udcff"])})
-    with pytest.raises(InputError, match="'b': 1"):
-        write_columns(path, {"a": np.arange(2), "b": np.arange(1)})
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-
-
-def test_names_are_refused_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'\.xlsx'; a table goes to \.csv or \.parquet"):
-        check_table_file(tmp_path / "t.xlsx")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="file"):
-        check_table_file(tmp_path / "file" / "t.csv")

@@ -4,7 +4,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot.data.datasets import DATASETS, family_of
-from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.data.datasets.standins import HAPT
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions

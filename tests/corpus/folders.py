@@ -1,15 +1,11 @@
 """Recordings for corpora, and what a corpus consists of."""
 
 import hashlib
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-
-from dicot.core.storage import sealed
 
 WINDOW = {"window": 32, "stride": 16}
 # Runs a call and ends the process by SIGKILL in the middle of the n-th file that is put in place.
@@ -53,8 +49,3 @@ def killed(n: int, code: str, *words: object) -> bool:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (0, -9), done.stderr
     return done.returncode == -9
-
-
-def edit(path: Path, **changes: Any) -> None:
-    """Change some entries of a manifest, and its hash with them, as a forger would."""
-    path.write_text(json.dumps(sealed({**json.loads(path.read_text()), **changes})))

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.commands import dicot
 from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 
-from dicot.core.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
+from dicot.core.errors import InputError, OutputError
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.store.build import build_corpus
@@ -59,16 +58,6 @@ build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=
     assert tree(tmp_path / "killed") == tree(tmp_path / "whole")
 
 
-def test_what_a_kill_at_the_manifest_leaves_is_removed_though_there_is_nothing_left_to_build(recordings, tmp_path):
-    build_corpus(recordings, tmp_path / "c", **WINDOW)
-    whole = tree(tmp_path / "c")
-    (tmp_path / "c" / ".unfinished").mkdir()  # killed behind it
-    (tmp_path / "c" / ".unfinished" / "plan.json").write_text("{}")
-    (tmp_path / "c" / ".manifest.json.ab12_xyz").write_text("half")  # and inside the write before
-    build_corpus(recordings, tmp_path / "c", **WINDOW)
-    assert tree(tmp_path / "c") == whole and not (tmp_path / "c" / ".unfinished").exists()
-
-
 def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(recordings, tmp_path):
     out = tmp_path / "corpus"
     with only_writer(out, folder=True), pytest.raises(OutputError, match="written by another process"):
@@ -105,33 +94,10 @@ def test_a_damaged_file_is_named_and_left_out_on_request(recordings, tmp_path):
     assert not (tmp_path / "other" / "manifest.json").exists()
 
 
-def test_files_that_do_not_agree_are_refused_whatever_is_skipped(recordings, tmp_path):
-    np.savez(recordings / "z.npz", t=np.arange(400) / 50, x=np.zeros(400), label="rest")
-    with pytest.raises(InputError, match=r"must have the same channels.*'z' has x"):
-        build_corpus(recordings, tmp_path / "corpus", **WINDOW, label="label", skip_damaged=True)
-
-
-def test_short_recordings_are_named_and_none_that_is_long_enough_is_an_error(tmp_path):
-    for name, n in (("long", 100), ("short", 20)):
-        np.savez(tmp_path / f"{name}.npz", X=np.random.default_rng(0).normal(size=(2, n)))
-    files = [tmp_path / "long.npz", tmp_path / "short.npz"]
-    with pytest.warns(ShortRecordingWarning, match=r"short \(20 time steps\)"):
-        build_corpus(files, tmp_path / "corpus", **WINDOW)
-    with pytest.raises(NoWindowError, match="the longest stretch without a gap has 100"):
-        build_corpus(files, tmp_path / "other", 200)
-
-
 def test_values_that_float32_cannot_tell_apart_are_refused(tmp_path):
     np.savez(tmp_path / "b.npz", X=1e9 + np.random.default_rng(0).normal(size=(2, 100)))
     with pytest.raises(InputError, match=r"b\.npz: The values of recording 'b' differ by less than float32"):
         build_corpus(tmp_path / "b.npz", tmp_path / "other", **WINDOW)
-
-
-def test_a_file_that_needs_more_memory_than_allowed_is_refused_before_it_is_read(tmp_path):
-    np.savez(tmp_path / "a.npz", X=np.zeros((2, 10**6), np.float32))
-    with pytest.raises(InputError, match=r"a\.npz \(8 MB\), read as a whole, takes about .* 250 MB may be taken"):
-        build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW, memory="250MB")
-    assert not (tmp_path / "corpus" / "shards").exists()
 
 
 @pytest.mark.parametrize("scheme", ["memory", "file"])
@@ -149,16 +115,6 @@ def test_files_behind_a_url_are_fetched_one_by_one(recordings, tmp_path, scheme)
     assert not (tmp_path / "corpus" / ".fetched").exists()
     with pytest.raises(InputError, match="There is no file or folder memory://nowhere"):
         build_corpus("memory://nowhere", tmp_path / "other", **WINDOW)
-
-
-def test_the_commands_say_what_was_built(recordings, tmp_path):
-    (recordings / "dicot.toml").write_text('window = "0.64s"\nchannels = ["x", "y"]\n')
-    (recordings / "r3.csv").write_text("nothing")
-    said = dicot("corpus", "build", recordings, "--out", tmp_path / "c", "--skip-damaged", "--workers", 1)
-    assert "79 windows of 2 channel(s) and 32 time steps, of 3 file(s)" in said and "r3.csv" in said
-    said = dicot("inspect", tmp_path / "c", "--verify")
-    for words in ("79", "0.64 s at 50 per second", "every byte as it was written", "left out", "r3.csv"):
-        assert words in said
 
 
 def test_a_number_is_one_class_in_all_shards(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.corpus.folders import WINDOW, write_recordings
 
-from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, pretrain
-from dicot.core.errors import InputError, ModelFileError
+from dicot import TimeSeriesEmbedder, pretrain
+from dicot.core.errors import ModelFileError
 from dicot.data import Windows
 from dicot.methods.dicot import DiCOT
 from dicot.model.arguments import grouped
@@ -104,9 +104,3 @@ def test_channels_in_another_order_are_put_in_that_of_the_fit(both, tmp_path):
     model = TimeSeriesEmbedder(**grouped(SMALL), method="dicot").fit(corpus)
     build_corpus(tmp_path / "r", tmp_path / "d", **WINDOW, channels=["y", "x"])
     np.testing.assert_array_equal(model.transform(Corpus.open(tmp_path / "d")), model.transform(windows))
-
-
-def test_a_classifier_says_that_it_needs_cases_in_memory(both):
-    corpus, windows = both
-    with pytest.raises(InputError, match="on cases in memory"):
-        TimeSeriesClassifier(steps=1).fit(corpus, windows.y)

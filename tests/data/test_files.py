@@ -1,7 +1,6 @@
 """Reading files by suffix; every failure names the file."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -100,57 +99,3 @@ def test_names_in_parquet(tmp_path: Path) -> None:
     assert content.group is not None
     assert (content.y.dtype.kind, content.group.dtype.kind) == ("U", "u")  # no objects, and no digit lost
     assert (content.y.tolist(), content.group.tolist()) == (["a", "b"], ids.tolist())
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        ("", {}, "empty"),
-        ("a,b\n", {}, "header"),
-        ("1,2\n3,x\n", {}, "Line 2"),
-        ("1,2\n3,inf\n", {}, "inf .*case 1"),
-        (",0,1\n0,5,6\n", {"header": True}, "no name"),
-        ("a,b\n1,2\n", {"label": "c"}, "'c'"),
-        ("1,2\n", {"channels": ["a"]}, "case= and time="),
-        ("a,b\n1,2\n", {"case": "a"}, "both case= and time="),
-        ("a,b\n1,2\n3\n", {"case": "a", "time": "b"}, "Line 3.* 2"),
-        ("a,a\n1,2\n", {"case": "a", "time": "b"}, " a "),
-        ("1,2\n", {"layout": "ntc"}, "layout"),
-        ('"1,2\n', {}, "bad"),
-    ],
-)
-def test_malformed_csv(tmp_path: Path, content: str, options: dict[str, Any], message: str) -> None:
-    path = text(tmp_path / "bad.csv", content)
-    with pytest.raises(InputError, match=message) as caught:
-        read_windows(path, **options)
-    assert "bad.csv" in str(caught.value)
-
-
-def test_unreadable_files(tmp_path: Path) -> None:
-    np.savez(tmp_path / "whole.npz", X=np.random.default_rng(0).standard_normal((9, 9)))
-    whole = (tmp_path / "whole.npz").read_bytes()
-    np.save(tmp_path / "whole.npy", X)
-    cut: dict[str, bytes] = {
-        "cut.npz": whole[: len(whole) // 2],
-        "broken.npz": whole[:200] + bytes(100) + whole[300:],
-        "text.npz": b"not a zip",
-        "empty.npz": b"",
-        "array.npz": (tmp_path / "whole.npy").read_bytes(),
-        "cut.npy": (tmp_path / "whole.npy").read_bytes()[:-8],
-        "empty.npy": b"",
-        "latin.csv": b"1,\xff\xfe",
-    }
-    for name, content in cut.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=name):
-            read_windows(tmp_path / name)
-    np.savez(tmp_path / "objects.npz", X=np.array([[1], [1, 2]], dtype=object))
-    with pytest.raises(InputError, match=r"objects\.npz.*Python objects"):
-        read_windows(tmp_path / "objects.npz")
-    with pytest.raises(InputError, match=r"\.npz"):
-        read_windows(tmp_path / "none.npz")
-    with pytest.raises(InputError, match=r"'\.xlsx'.*\.npz"):
-        read_windows(tmp_path / "a.xlsx")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match=r"folder\.csv"):
-        read_split(tmp_path / "folder.csv")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning
+from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning
 from dicot.data import Reading, Windows
 from dicot.data.folders import find_recordings, read_recordings
 from dicot.data.readers import READERS, Reader
@@ -114,14 +114,6 @@ def test_uneven_time_stamps_are_resampled_on_request_and_not_across_gaps(tmp_pat
     at_own_rate = windows_from(tmp_path, "1s", "100%", resample=True, gap=1.9)
     assert at_own_rate.rate == pytest.approx(50, rel=0.05)
     np.testing.assert_allclose(np.diff(at_own_rate.x[:, 0], axis=1), 1 / at_own_rate.rate, atol=1e-4)
-
-
-def test_windows_that_last_unequally_long_are_warned_of(tmp_path: Path) -> None:
-    slow, fast = np.arange(100) * 0.025, 2.5 + np.arange(100) * 0.018
-    write(tmp_path / "a.csv", np.concatenate([slow, fast]))
-    with pytest.warns(UnevenSamplingWarning, match="resample"):
-        windows_from(tmp_path, 20)
-    windows_from(tmp_path, 20, resample=True)
 
 
 def test_jitter_makes_no_gaps(tmp_path: Path) -> None:

@@ -6,16 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.inspection import (
     BARS,
     Inspected,
     dominant_period,
     inspect_recordings,
-    sparkline,
     suggest_windows,
-    usual_period,
 )
 
 
@@ -48,14 +45,6 @@ def test_rows(tmp_path: Path) -> None:
     assert third.file == "c.csv" and "line 3" in third.problem and third.rows == 0
 
 
-def test_a_sparkline_rises_where_values_are_far_from_usual() -> None:
-    values = np.concatenate([np.zeros(90), np.full(10, 5.0)])[None]
-    assert sparkline(values, 10) == BARS[0] * 9 + BARS[-1]
-    assert sparkline(np.zeros((1, 5)), 10) == BARS[0] * 5
-    values[0, 20:30] = np.nan
-    assert sparkline(values, 10)[2] == " "
-
-
 @pytest.mark.parametrize("period", [12.5, 50, 200])
 def test_periods_are_found_in_noise(period: float) -> None:
     wave = np.sin(2 * np.pi * np.arange(2000) / period)
@@ -63,17 +52,6 @@ def test_periods_are_found_in_noise(period: float) -> None:
     for seed in range(5):
         assert dominant_period(wave + 0.5 * noise(seed, 1, 2000)) == pytest.approx(period, rel=0.05)
         assert dominant_period(beats + 0.05 * noise(seed, 1, 2000) + 7) == pytest.approx(round(period), rel=0.05)
-
-
-def test_a_period_in_parts_of_a_recording_counts() -> None:
-    walking = np.arange(12_000) // 2000 % 3 == 0
-    values = 0.3 * noise(0, 1, 12_000) + walking * np.sin(2 * np.pi * np.arange(12_000) / 56)
-    values += np.repeat(3 * noise(1, 1, 6), 2000, axis=1)  # every part has a posture of its own
-    assert dominant_period(values) is None
-    assert usual_period(values) == pytest.approx(56, rel=0.05)
-    for seed in range(5):
-        assert usual_period(np.cumsum(noise(seed, 1, 12_000), axis=1)) is None
-        assert usual_period(noise(seed, 1, 12_000)) is None
 
 
 def test_no_period_is_found_where_there_is_none() -> None:
@@ -104,23 +82,6 @@ def test_suggested_windows_hold_some_periods() -> None:
     assert suggest_windows([row(period=25.0, rate=None)] * 4).reading.window == 100
 
 
-def test_where_no_period_is_found_the_reason_says_so() -> None:
-    said = suggest_windows([row(), row(), row(period=25.0)])
-    assert said.reading.window == "2.56s" and "no period found" in said.reasons["window"]
-    short = suggest_windows([row(stretches=(40,))] * 3)
-    assert short.reading.window == "0.8s" and "40 time steps" in short.reasons["window"]
-    mixed = suggest_windows([row(), row(rate=100.0)])
-    assert mixed.reading.rate == 75 and "50 to 100" in mixed.reasons["rate"]
-
-
-def test_suggested_strides_depend_on_the_number_of_windows() -> None:
-    assert suggest_windows([row(stretches=(64_000,))]).reading.stride == "50%"
-    few = suggest_windows([row(stretches=(1280,))])
-    assert few.reading.stride == "25%" and "19 windows" in few.reasons["stride"] and "37" in few.reasons["stride"]
-    assert "38 windows" in suggest_windows([row(stretches=(1280, 100, 1280))]).reasons["stride"]
-    assert suggest_windows([row(stretches=(10**8,))]).reading.stride == "100%"
-
-
 def test_suggested_scales() -> None:
     assert suggest_windows([row(channels=("u", "v"), means=(0, 0), stds=(1, 40))]).reasons["scale"].count("40")
     levels = [row(means=(float(10 * i),)) for i in range(5)]
@@ -145,11 +106,6 @@ def test_windows_of_fast_vibration_are_no_moments(tmp_path: Path) -> None:
         and said.reading.scale == "dataset"
     )
     assert suggest_windows([row(stds=(0.0,))]).reading.scale is None
-
-
-def test_nothing_is_suggested_for_nothing() -> None:
-    with pytest.raises(InputError, match="1 recording"):
-        suggest_windows([Inspected("a", problem="bad")])
 
 
 def test_what_is_suggested_can_be_used(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Cases, labels and groups of an .npz file by the names that people give them."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -60,29 +59,3 @@ def test_several_candidates_are_named_and_one_can_be_chosen(tmp_path: Path) -> N
     assert (windows.group.tolist(), windows.y.tolist()) == ([1, 2, 3], [5, 6, 7])
     with pytest.raises(InputError, match="'X', 'data'"):
         read_windows(save(tmp_path, X=X, data=X))
-
-
-def test_a_choice_holds_for_both_parts_of_a_split(tmp_path: Path) -> None:
-    people = {"user_train": WHO, "day_train": [1, 2, 3], "user_test": WHO, "day_test": [4, 5, 6]}
-    with pytest.warns(UserWarning, match="user_train, user_test"):
-        split = read_split(save(tmp_path, X_train=X, X_test=X, **people), group="day")
-    assert split.test is not None and split.test.group is not None and split.test.group.tolist() == [4, 5, 6]
-
-
-def test_what_is_not_used_is_named_once(tmp_path: Path) -> None:
-    path = save(tmp_path, X=X, y=[0, 1, 0], fs=50.0, colour=[1, 2], user="a remark about all of them")
-    with pytest.warns(UserWarning, match=r"a\.npz: read X, y; not used: fs, colour, user") as caught:
-        windows = read_split(path).train
-    assert [warning.category.__name__ for warning in caught] == ["UnusedKeysWarning"]
-    assert windows.group is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_windows(save(tmp_path, X=X, y=[0, 1, 0], group=WHO))
-
-
-def test_without_cases_shapes_and_names_are_told(tmp_path: Path) -> None:
-    objects = np.array([[1], [1, 2]], dtype=object)
-    with pytest.raises(InputError, match=r"X, data or values.*Z \(3, 2, 2\), w \(3,\), o"):
-        read_windows(save(tmp_path, Z=X, w=[1, 2, 3], o=objects))
-    with pytest.raises(InputError, match="8 more"):
-        read_windows(save(tmp_path, **{f"s{i}": X for i in range(20)}))

@@ -40,28 +40,6 @@ def test_cases_get_the_longest_or_the_shortest_length_by_default() -> None:
     assert convert(cases, unequal="pad", length=7).whole().shape == (2, 1, 7)
 
 
-@pytest.mark.parametrize(
-    ("policy", "length", "message"),
-    [
-        ("error", None, "2 to 3"),
-        ("pad", 2, "case 0"),
-        ("crop", 3, "case 1"),
-        ("pad", 0, "got 0"),
-        ("pad", True, "got True"),
-        ("pad", 2.5, "got 2.5"),
-        ("padd", None, "'pad'"),
-    ],
-)
-def test_policies_for_length_say_what_is_wrong(policy: str, length: int | None, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        convert([f32([[1, 2, 3]]), f32([[4, 5]])], unequal=policy, length=length)
-
-
-def test_error_policy_refuses_another_length() -> None:
-    with pytest.raises(InputError, match="3 time steps.*length=4"):
-        convert(f32([[[1, 2, 3]]]), length=4)
-
-
 def test_interpolate_extends_edges_and_leaves_an_empty_channel() -> None:
     case = f32([[NAN, 1, NAN, NAN, 4, NAN], [NAN] * 6])
     np.testing.assert_array_equal(interpolate(case), [[1, 1, 2, 3, 4, 4], [NAN] * 6])

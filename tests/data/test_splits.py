@@ -4,6 +4,7 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data import Split, Windows, hold_out
 from dicot.data.splits import validation_rows, with_policies
+from dicot.data.thinning import decimate, stretched
 
 
 def windows(y=None, group=None, n: int = 20) -> Windows:
@@ -28,12 +29,6 @@ def test_unlabelled_cases_and_the_seed():
     assert len(hold_out(windows(), 0.25).test) == 5
     first, again, other = (hold_out(windows(), 0.5, seed).test.x.ravel().tolist() for seed in (1, 1, 2))
     assert first == again != other
-
-
-@pytest.mark.parametrize("share", [0, 1, -0.2, 1.5])
-def test_the_share_must_leave_both_parts(share):
-    with pytest.raises(InputError, match="between 0 and 1"):
-        hold_out(windows(), share)
 
 
 def test_says_how_it_split():
@@ -110,3 +105,20 @@ def test_a_class_or_person_is_the_same_in_both_parts_whatever_type_it_has():
     split = Split(windows(y=whole, group=whole), windows(y=lacking, group=np.array(whole, float)))
     assert (split.train.y.tolist(), split.test.y.tolist()) == (list(map(str, whole)), lacking)
     assert shared_groups(split) == ["1", "2"]
+
+
+def test_decimation_keeps_every_extreme() -> None:
+    rng = np.random.default_rng(0)
+    for n_times, most in ((1001, 1000), (5000, 100), (997, 10), (64, 64)):
+        values = rng.normal(size=(2, n_times))
+        values[0, rng.integers(n_times)] = 100
+        values[1, rng.integers(n_times)] = -100
+        drawn = decimate(values, most)
+        assert drawn.shape == (2, min(n_times, most))
+        assert (drawn.max(axis=1) == values.max(axis=1)).all() and (drawn.min(axis=1) == values.min(axis=1)).all()
+    ramp = np.arange(1000.0)[None]
+    assert (np.diff(decimate(ramp, 100)[0]) >= 0).all()  # in the order of time
+    values = np.full((1, 500), np.nan)
+    values[0, 123] = 7
+    assert np.nanmax(decimate(values, 20)) == 7 and np.isnan(decimate(values, 20)).sum() == 18
+    assert stretched(np.arange(3.0)[None], 6).tolist() == [[0, 0, 1, 1, 2, 2]]

@@ -159,13 +159,3 @@ def test_two_columns_of_one_name() -> None:
     frame = pd.DataFrame([[0, 0, 1.0, 2.0]], columns=["c", "t", 1, "1"])
     with pytest.raises(InputError, match="1"):
         Windows.from_table(frame, case="c", time="t")
-
-
-def test_an_ignored_column_has_no_other_role() -> None:
-    with pytest.raises(InputError, match="'kind'.*ignore"):
-        Windows.from_table(TABLE, case="who", time="t", label="kind", ignore=["kind"])
-
-
-def test_not_a_table() -> None:
-    with pytest.raises(InputError, match="got list"):
-        Windows.from_table([1, 2], case="c", time="t")

@@ -167,8 +167,3 @@ def test_counters_that_are_no_dates_are_not_guessed(first, year):
     else:
         counted, _ = to_seconds(stamps, np.zeros(2, bool), unit="ns")
         assert np.diff(counted)[0] == pytest.approx(0.050354004)
-
-
-def test_a_rate_that_makes_a_hundred_thousand_of_one_is_refused() -> None:
-    with pytest.raises(InputError, match="At a rate of 1e\\+39 per second, 3 time steps from 0 to 1 s would become"):
-        even_grid(np.array([0.0, 0.5, 1.0]), 1e39)

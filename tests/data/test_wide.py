@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.files import read_split, read_windows
+from dicot.data.files import read_windows
 
 
 @pytest.fixture
@@ -87,22 +87,6 @@ def test_ignored_columns(file: Any) -> None:
         read_windows(file("7\n8\n"), label="first")
     with pytest.raises(InputError, match="'beat'.*header"):
         read_windows(file(content), label="beat", header=False)
-
-
-def test_what_was_read_is_said(file: Any) -> None:
-    content = "record;t0;t1;t2;beat\n100;1.5;2;3;N\n101;4;5;7;V\n"
-    about = read_split(file(content), label="beat", ignore=["record"]).about
-    for words in (
-        "semicolon",
-        "header: yes",
-        "2 cases of 3",
-        "t0, t1, t2",
-        "label: beat",
-        "record",
-        "1.5 2 3, label N",
-    ):
-        assert words in about
-    assert "header: no" in read_split(file("5,2\n3,1\n")).about
 
 
 def test_values_keep_their_digits(file: Any) -> None:

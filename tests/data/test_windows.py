@@ -144,22 +144,6 @@ def test_type_errors_match_what_scikit_learn_expects() -> None:
         check_collection(x)
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        ([1, 2], "3 cases.* 2"),
-        ([[1], [2], [3]], r"\(3, 1\)"),
-        ([1.0, np.inf, 2.0], "inf.*case 1"),
-        (["a", 1, 2.0], "float, int, str"),
-        (np.array([1j, 2, 3]), "strings or numbers"),
-    ],
-)
-def test_bad_labels_are_explained(y: Any, message: str) -> None:
-    for keyword in ("y", "group"):
-        with pytest.raises(InputError, match=f"^{keyword} .*{message}"):
-            check_collection(random(3, 4), **{keyword: y})
-
-
 BEYOND_FLOAT = 2**60 + 1  # float64 would round it
 
 
@@ -214,12 +198,6 @@ def test_label_fingerprints_tell_unlabelled_cases_apart() -> None:
     assert prints([1, 2, 3]) == prints(["a", "b", "c"])
 
 
-@pytest.mark.parametrize("option", [{"layout": "tnc"}, {"unequal": "drop"}, {"missing": "mean"}])
-def test_unknown_options(option: dict[str, str]) -> None:
-    with pytest.raises(InputError, match=next(iter(option.values()))):
-        check_collection(random(3, 4), **option)  # type: ignore[arg-type]
-
-
 def test_windows_subset_and_fingerprint() -> None:
     windows = check_collection(random(4, 2, 3), [0, 1, 2, 3], group=list("aabb"))
     mask = np.array([True, False, False, True])
@@ -235,27 +213,6 @@ def test_windows_subset_and_fingerprint() -> None:
     assert Windows(windows.x, y=None).fingerprint() == print_before
     assert Windows(windows.x.reshape(4, 3, 2)).fingerprint() != print_before
     assert Windows(windows.x + 1).fingerprint() != print_before
-
-
-def test_windows_say_what_they_are_not_all_their_values() -> None:
-    full = check_collection(random(120, 3, 8), np.arange(120) % 5, group=np.arange(120) // 10, name="x")
-    assert repr(full) == "Windows(name='x', 120 cases, 3 channels, 8 time steps, 5 classes, 12 groups)"
-    part = check_collection(random(3, 4), ["a", None, None])
-    assert repr(part) == "Windows(3 cases, 1 channel, 4 time steps, 1 class, 2 unlabelled)"
-    assert repr(check_collection(random(1, 1))) == "Windows(1 case, 1 channel, 1 time step)"
-    assert repr(Split(full, part, name="s")).count("\n") == 0
-    assert len(repr(Split(full, part, name="s"))) < 300
-
-
-def test_windows_are_rechecked_with_their_labels_kept() -> None:
-    windows = check_collection(random(3, 4), [1, 2, 3], group=[4, 5, 6], name="mine")
-    again = check_collection(windows, scale="case", layout="ntc")
-    assert again.y is windows.y
-    assert again.group is windows.group
-    assert again.name == "mine"
-    assert again.x.shape == (3, 1, 4)
-    with pytest.raises(InputError, match="NaN"):
-        check_collection(Windows(np.array([[[1, NAN, 1]]], dtype=np.float32)))
 
 
 def test_a_group_per_length_at_transform() -> None:
@@ -305,25 +262,6 @@ def test_resampled_windows_have_another_rate() -> None:
     halved = check_collection(identified(), unequal="resample", length=25)
     assert halved.rate == pytest.approx(25 * 24 / 49) and halved.end is not None
     assert check_collection(identified(), unequal="crop", length=25).rate == 25
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"recording": ["a"]}, "recording.*4 cases"),
-        ({"recording": [1, 2, 3, 4]}, "recording.*text"),
-        ({"start": None}, "start and end belong together"),
-        ({"end": [1.0]}, "one value for each of the 4 cases"),
-        ({"end": np.arange(4)}, "cases 0, 1, 2, 3"),
-        ({"start": [0, NAN, 0, 0]}, "case 1"),
-        ({"channels": ["a"]}, "2 channel.*1"),
-        ({"channels": ["a", ""]}, "channels"),
-        ({"rate": -1}, "rate.*-1"),
-    ],
-)
-def test_bad_identity(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        identified(**changed)
 
 
 def test_windows_as_a_frame() -> None:

@@ -81,20 +81,6 @@ def test_same_seed_same_bytes_and_another_seed_others():
     assert not torch.equal(one.biases, other.biases)
 
 
-@pytest.mark.parametrize("n_times", [1, 5, 8])
-def test_short_cases_are_continued_with_zeros(n_times):
-    x = noise(6, 2, n_times)
-    longer = np.pad(x, ((0, 0), (0, 0), (0, 9 - n_times)))
-    short, padded = Bank.fit(x, 168), Bank.fit(longer, 168)
-    assert torch.equal(short.biases, padded.biases)
-    assert torch.equal(short.transform(torch.from_numpy(x).float()), padded.transform(torch.from_numpy(longer).float()))
-
-
-def test_the_largest_has_9996_features():
-    assert Bank.fit(noise(3, 1, 40), 9_996).n_features == 9_996
-    assert Bank.fit(noise(3, 1, 40), 300).n_features == 252
-
-
 @pytest.mark.slow
 @pytest.mark.skipif("DICOT_DATA" not in os.environ, reason="needs the UCR sets in the folder DICOT_DATA")
 def test_as_good_as_minirocket():

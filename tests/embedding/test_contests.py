@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
-from dicot.core.gpu.device import float32_arithmetic
 from dicot.model.embedding.contests import N_GROUPS, Contests
 
 
@@ -96,33 +94,6 @@ def test_same_seed_same_bytes_and_another_seed_others():
     assert not torch.equal(one.taps, other.taps) and not torch.equal(one.channels, other.channels)
 
 
-@pytest.mark.parametrize("n_times", [1, 5, 8])
-def test_short_cases_are_continued_with_zeros(n_times):
-    x = noise(6, 2, n_times)
-    longer = np.pad(x, ((0, 0), (0, 0), (0, 9 - n_times)))
-    short, padded = Contests.draw(2, n_times), Contests.draw(2, 9)
-    features = [c.transform(torch.from_numpy(v).float()) for c, v in ((short, x), (padded, longer))]
-    assert torch.equal(*features) and features[0].any()
-
-
-def test_kept_in_a_file_and_damaged_there():
-    contests = Contests.draw(3, 40)
-    kept = contests.tensors()
-    x = torch.from_numpy(noise(2, 3, 40)).float()
-    assert torch.equal(Contests.from_tensors(kept).transform(x), contests.transform(x))
-    for name, value in (
-        ("taps", kept["taps"][:, :1]),
-        ("taps", kept["taps"][..., :8]),
-        ("taps", kept["taps"][:0]),
-        ("taps", kept["taps"].double()),
-        ("taps", kept["taps"] * torch.nan),
-        ("channels", kept["channels"][:, :, :5]),
-        ("channels", kept["channels"].float()),
-    ):
-        with pytest.raises(InputError, match=name):
-            Contests.from_tensors({**kept, name: value})
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 @pytest.mark.parametrize("n_channels", [1, 3, 20])
 def test_a_gpu_gives_what_a_cpu_gives_and_a_graph_replays_it(n_channels):
@@ -143,12 +114,3 @@ def test_a_gpu_gives_what_a_cpu_gives_and_a_graph_replays_it(n_channels):
     torch.cuda.synchronize()
     assert torch.equal(replayed, found)
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
-def test_in_tf32_too_nobody_wins_where_nothing_happens():
-    contests, x = Contests.draw(1, 9), torch.full((2, 1, 1000), 0.1)
-    with float32_arithmetic(torch.device("cuda"), fast=True):
-        found = contests.to(x.cuda()).transform(x.cuda())
-    lost, expected = (each.cpu().view(2, 2, 2, N_GROUPS, 8)[:, 0, 1] for each in (found, contests.transform(x)))
-    torch.testing.assert_close(lost, expected, rtol=1e-3, atol=1e-5)

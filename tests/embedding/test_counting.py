@@ -59,15 +59,6 @@ def test_nan_is_not_hidden():
     assert features[2].isnan().all() and features[:2].isfinite().all()
 
 
-@compiled
-def test_other_types_and_groups_of_many_channels_are_left_to_the_operators():
-    assert not counting.is_compiled(walks(2, 1, 20).double())
-    drawn = Contests.draw(20, 30)
-    x, many = walks(2, 20, 30), Contests(drawn.taps, torch.ones_like(drawn.channels))  # as no group that was drawn
-    exact = many.to(x.double()).transform(x.double())
-    torch.testing.assert_close(many.transform(x).double(), exact, rtol=1e-4, atol=1e-5)
-
-
 @on_gpu
 @pytest.mark.parametrize(("n_channels", "n_times"), SHAPES)
 def test_a_gpu_counts_as_the_operators_and_the_cpu_do(n_channels, n_times):

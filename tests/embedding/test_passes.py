@@ -7,7 +7,7 @@ import torch
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.model.embedding import embed, pooled_dim
-from dicot.nets.encoders import ENCODERS, InceptionTime, build_encoder
+from dicot.nets.encoders import InceptionTime
 
 
 @pytest.fixture
@@ -43,13 +43,6 @@ def test_poolings(encoder, waves):
         embed(encoder, waves.x, pooling="mena")
 
 
-def test_parts_that_are_frozen_stay_frozen(encoder, waves):
-    encoder.train()
-    encoder.block0.eval()
-    embed(encoder, waves.x)
-    assert encoder.training and encoder.block1.training and not encoder.block0.module0.bn.training
-
-
 def test_read_only_and_strided_arrays_give_the_same_bits(encoder, waves):
     expected = embed(encoder, waves.x)
     locked = waves.x.copy()
@@ -57,19 +50,6 @@ def test_read_only_and_strided_arrays_give_the_same_bits(encoder, waves):
     assert np.array_equal(embed(encoder, locked), expected)
     assert np.array_equal(embed(encoder, np.asfortranarray(waves.x)), expected)
     assert np.array_equal(embed(encoder, np.repeat(waves.x, 2, axis=0)[::2]), expected)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-@pytest.mark.parametrize("n_times", [1, 9, 70])
-def test_every_encoder_gives_what_its_definition_gives(name, n_times):
-    torch.manual_seed(0)
-    made = build_encoder(name, {"n_channels": 2, "dim": 16})
-    x = torch.randn(11, 2, n_times)
-    with torch.no_grad():
-        made.train()(x)
-        expected = made.eval()(x).numpy()
-    np.testing.assert_allclose(embed(made, x.numpy(), pooling=None), expected, atol=1e-5, rtol=0)
-    np.testing.assert_allclose(embed(made, x.numpy(), batch_size=4), expected.mean(-1), atol=1e-5, rtol=0)
 
 
 class Counted:
@@ -106,15 +86,3 @@ def test_long_cases_go_through_in_smaller_pieces(encoder):
     z = embed(encoder, x, on_batch=done.append, device="cpu")
     assert done == [2, 4, 6, 8, 9]
     np.testing.assert_allclose(z[8:], embed(encoder, x[8:], device="cpu"), atol=1e-6, rtol=0)
-
-
-def test_no_cases_give_no_embeddings(encoder):
-    assert embed(encoder, np.empty((0, 2, 30), np.float32)).shape == (0, 32)
-    assert embed(encoder, np.empty((0, 2, 30), np.float32), pooling=None).shape == (0, 32, 30)
-
-
-@pytest.mark.parametrize("shape", [(3, 1, 8), (3, 8)])
-def test_refuses_other_shapes_in_words_and_stays_in_its_mode(encoder, shape):
-    with pytest.raises(InputError, match="2 channels"):
-        embed(encoder.train(), np.zeros(shape, np.float32))
-    assert encoder.training

@@ -11,7 +11,7 @@ from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.model.embedding import embed, pooled_dim
-from dicot.nets.encoders import ForeignEncoder, as_encoder, encoder_name
+from dicot.nets.encoders import ForeignEncoder, as_encoder
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 
@@ -46,20 +46,6 @@ def test_shapes(make, n_out):
     assert embed(encoder, x.numpy(), device="cpu").shape == (5, 16)
     assert embed(encoder, x.numpy(), pooling=None, device="cpu").shape == (5, 16, n_out)
     assert embed(encoder, x.numpy(), pooling="layers", device="cpu").shape == (5, pooled_dim(encoder, "layers"))
-
-
-def test_asking_leaves_no_trace():
-    module = per_time_step().train()
-    module[0][1].eval()
-    before = copy.deepcopy(module.state_dict())
-    modes = [part.training for part in module.modules()]
-    torch.manual_seed(1)
-    state = torch.get_rng_state()
-    encoder = as_encoder(module, 2, 20)
-    encoder.layer_dims()
-    assert torch.equal(torch.get_rng_state(), state)
-    assert [part.training for part in module.modules()] == modes
-    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -102,34 +88,6 @@ def test_fresh_draws_new_weights_and_leaves_the_module_alone():
     assert torch.equal(module[2].weight, before["2.weight"])
     attention = as_encoder(nn.Sequential(nn.Linear(20, 8), nn.TransformerEncoderLayer(8, 2, 8)), 2, 20)
     assert attention.fresh().dim == attention.dim
-
-
-def test_a_part_that_cannot_draw_new_weights_is_named():
-    class Scale(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.factor = nn.Parameter(torch.ones(1))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * self.factor
-
-    encoder = as_encoder(nn.Sequential(nn.Conv1d(2, 4, 1), Scale()), 2, 20)
-    with pytest.raises(InputError, match="'1'.*Scale"):
-        encoder.fresh()
-
-
-def test_copies_states_and_description():
-    encoder = as_encoder(per_time_step(), 2, 20).eval()
-    x = torch.randn(3, 2, 20)
-    copied = copy.deepcopy(encoder)
-    assert copied.module is not encoder.module and torch.equal(copied(x), encoder(x))
-    other = encoder.fresh().eval()
-    other.load_state_dict(encoder.state_dict())
-    assert torch.equal(other(x), encoder(x))
-    assert encoder.describe() == "torch.nn.modules.container.Sequential"
-    assert encoder.config() == {"module": encoder.describe(), "n_channels": 2, "n_times": 20, "dim": 16}
-    with pytest.raises(InputError, match="Sequential"):
-        encoder_name(encoder)
 
 
 def loss_of(name: str, module: nn.Module, waves: Windows) -> float:

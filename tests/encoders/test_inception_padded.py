@@ -1,12 +1,9 @@
 """Cases that end before their tensor does, beside cases that are cut there."""
 
-import copy
-
 import pytest
 import torch
 
-from dicot.core.errors import InputError
-from dicot.nets.encoders import ENCODERS, InceptionTime
+from dicot.nets.encoders import InceptionTime
 from dicot.nets.encoders.base import Encoder
 
 
@@ -52,15 +49,3 @@ def test_the_gradient_of_the_repeated_time_step_adds_up():
     expected = all_of(cut, cut(x[..., :5]), folded)[1:]
     for mine, other in zip(all_of(padded, padded(x, None, torch.tensor(5)), dy)[1:], expected, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-9)
-
-
-def test_who_takes_a_length():
-    assert {name for name, kind in ENCODERS.items() if kind(2).takes_length} == {"inception_time"}
-    encoder = make()
-    watched = copy.deepcopy(encoder)
-    watched.block0.register_forward_hook(lambda *_: None)
-    encoder.plain = True
-    for refusing in (encoder, watched, make().eval()):
-        with pytest.raises(InputError, match="train mode only"):
-            refusing(torch.randn(3, 2, 9, dtype=torch.float64), None, torch.tensor(5))
-    assert not encoder.takes_length and not watched.takes_length

@@ -1,8 +1,6 @@
 """The training pass by hand against autograd through the definition, and its convolutions against plain sums."""
 
 import copy
-import gc
-import weakref
 
 import numpy as np
 import pytest
@@ -78,23 +76,6 @@ def test_pass_equals_the_definition(n_times, joined, monkeypatch):
         torch.testing.assert_close(mine, other, atol=1e-12, rtol=1e-12)
 
 
-def test_cumulative_statistics_and_no_gradient():
-    """The calibrated control averages over its batches: BatchNorm without momentum."""
-    torch.manual_seed(0)
-    expected = InceptionTime(1, dim=8).double().train()
-    for module in expected.modules():
-        if isinstance(module, torch.nn.BatchNorm1d):
-            module.momentum = None
-    ours = copy.deepcopy(expected)
-    with torch.no_grad():
-        for _ in range(3):
-            x = torch.randn(4, 1, 30, dtype=torch.float64)
-            by_definition(expected, x)
-            ours(x)
-    for mine, other in zip(ours.buffers(), expected.buffers(), strict=True):
-        torch.testing.assert_close(mine, other, atol=1e-12, rtol=1e-12)
-
-
 def test_a_bias_in_front_of_batch_norm_gets_no_gradient_but_decays():
     encoder = InceptionTime(1, dim=8).train()
     optimiser = torch.optim.AdamW(encoder.parameters(), lr=0.1, weight_decay=0.5)
@@ -102,22 +83,3 @@ def test_a_bias_in_front_of_batch_norm_gets_no_gradient_but_decays():
     encoder(torch.randn(4, 1, 20)).square().sum().backward()
     optimiser.step()
     np.testing.assert_allclose(encoder.block0.module0.conv10.bias.detach(), before * 0.95, rtol=1e-6)
-
-
-def test_collected_constants_outlive_the_cache():
-    """A CUDA graph reads them as long as it is replayed."""
-
-    @convolution.constant(1)
-    def matrix(n: int, device: torch.device) -> torch.Tensor:
-        return torch.full((n,), float(n), device=device)
-
-    device = torch.device("cpu")
-    with convolution.collect_constants() as collected:
-        inside = weakref.ref(matrix(1, device))
-    outside = weakref.ref(matrix(2, device))
-    matrix(3, device)
-    gc.collect()
-    assert inside() is not None and outside() is None
-    collected.clear()
-    gc.collect()
-    assert inside() is None

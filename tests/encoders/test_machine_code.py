@@ -50,12 +50,6 @@ def use(tmp_path, monkeypatch):
     return lambda: (use_code("code", ".bin", make, lambda path: (path, path.read_bytes())), len(made))
 
 
-def test_code_is_made_once(use, tmp_path):
-    (path, code), times = use()
-    assert (code, times) == (b"our code", 1) and path.is_relative_to(tmp_path)
-    assert use() == ((path, b"our code"), 1)
-
-
 @pytest.mark.parametrize("damage", ["content", "mode", "owner"])
 def test_a_file_that_is_not_as_it_was_written_is_made_again(use, damage):
     (path, _), _ = use()
@@ -92,9 +86,3 @@ def test_nothing_is_taken_from_a_folder_that_others_can_write_to(use, tmp_path, 
     assert code == b"our code" and not elsewhere.is_relative_to(tmp_path) and not elsewhere.exists()
     assert "cannot be stored" in caplog.text
     assert planted.read_bytes() == evil
-
-
-def test_a_cache_that_cannot_be_written_does_without(use, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    assert use()[0][1] == b"our code"
-    assert (tmp_path / "cache").read_text() == "a file"

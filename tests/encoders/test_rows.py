@@ -1,9 +1,6 @@
 """BatchNorm, ReLU and pooling in C against PyTorch's operators in double precision."""
 
 import copy
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -84,21 +81,3 @@ def test_nan_is_not_hidden():
     x[2, 3] = torch.nan
     y = native.norm_forward([x], norm, torch.zeros(16)).y
     assert y[:, 3].isnan().all() and not y[:, 4:].isnan().any()
-
-
-def test_the_operators_serve_where_the_compiled_functions_do_not():
-    u = torch.zeros(3, 2, 16)
-    for other in (row_operations(u.double(), 4), row_operations(u, 6), row_operations(u, 1024)):
-        assert isinstance(other, PlainRows)
-
-
-@pytest.mark.parametrize(("switch", "reason"), [("DICOT_NATIVE", "DICOT_NATIVE=0"), ("PATH", "no C compiler")])
-def test_without_a_compiler_there_is_a_reason(switch, reason, tmp_path):
-    code = (
-        "import logging, torch; logging.basicConfig(level=logging.INFO)\n"
-        "from dicot.nets.encoders.inception import rows\n"
-        "assert isinstance(rows.row_operations(torch.zeros(3, 2, 16), 4), rows.PlainRows)"
-    )
-    environment = {**os.environ, switch: "0", "DICOT_CACHE": str(tmp_path)}
-    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert reason in said.stderr

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dicot.core.errors import InputError
-from dicot.core.gpu.memory import CONTEXT, FIXED, free_bytes, gpu_memory_of, limited_memory
+from dicot.core.gpu.memory import CONTEXT, FIXED
 from dicot.data import Windows
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.runs import pretrain_into
@@ -45,27 +45,6 @@ def card(monkeypatch) -> Card:
     }.items():
         monkeypatch.setattr(torch.cuda, name, fake)
     return made
-
-
-def test_torch_may_take_what_is_allowed_less_what_cuda_takes_itself(card):
-    def fails() -> None:
-        with limited_memory("cuda", 8 * GIB):
-            assert card.share * 24 * GIB == pytest.approx(8 * GIB - CONTEXT)
-            assert free_bytes(torch.device("cuda")) == pytest.approx(7 * GIB, abs=1), "what batches are planned by"
-            raise KeyError("in between")
-
-    with pytest.raises(KeyError):
-        fails()
-    assert card.share == 1, "whatever happens"
-
-
-def test_what_no_run_could_keep_to_is_refused_at_once(card):
-    assert gpu_memory_of("8GiB", "cuda") == 8 * GIB
-    assert gpu_memory_of(None, "cpu") is None
-    with pytest.raises(InputError, match=r"about 1\.34 GB .* 1 GB may be taken \(gpu_memory\)"):
-        gpu_memory_of("1GB", "cuda")
-    with pytest.raises(InputError, match="gpu_memory=8GB limits a GPU, and this run is on the CPU"):
-        gpu_memory_of("8GB", "cpu")
 
 
 def model(**more) -> TimeSeriesEmbedder:

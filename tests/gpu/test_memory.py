@@ -1,15 +1,12 @@
 """Runs that are begun anew because a GPU had too little memory; on a GPU: tests/train/test_graphs.py."""
 
-import weakref
-
 import pytest
 import torch
 
 from dicot.data import Windows
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.train import Checkpoint, Recipe, Step, TrainingRun, carry_out, pretrain, pretrain_many
-from dicot.train.stepper import EagerStepper
+from dicot.train import Checkpoint, Recipe, Step, TrainingRun, carry_out, pretrain_many
 
 
 def run(name: str, waves: Windows, **more) -> TrainingRun:
@@ -50,21 +47,3 @@ def test_with_a_checkpoint_it_goes_on_from_there(tmp_path, waves):
     (history,) = pretrain_many([disturbed], device="cpu")
     assert history.loss == expected.loss and same(undisturbed, disturbed)
     assert checkpoint.resumed and callback.told == [1, 2, 3]
-
-
-def test_what_a_failed_run_had_in_memory_is_freed(waves, monkeypatch):
-    usual = EagerStepper.__call__
-    data: list[weakref.ref[torch.Tensor]] = []
-    alive: list[bool] = []
-
-    def step(self, inputs, plan):
-        if not data:
-            data.append(weakref.ref(self.source.x))
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        alive.append(data[0]() is not None)
-        return usual(self, inputs, plan)
-
-    monkeypatch.setattr(EagerStepper, "__call__", step)
-    one = run("dicot", waves)
-    pretrain(one.method, waves, one.recipe, seed=1, device="cpu")
-    assert alive == [False] * 3

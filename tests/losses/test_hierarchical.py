@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dicot.nets.losses import contrast as chunking
-from dicot.nets.losses.contrast import hierarchical_contrast, mean_over_groups, paired_contrast
+from dicot.nets.losses.contrast import hierarchical_contrast
 
 
 def slow_pair(view1: np.ndarray, view2: np.ndarray) -> float:
@@ -58,12 +58,6 @@ def test_equal_vectors_give_logarithms():
     assert hierarchical_contrast(z, z).item() == pytest.approx(expected)
 
 
-def test_half_precision_is_widened():
-    z = torch.full((2, 64, 4), 40.0, dtype=torch.float16)  # dot products of 102,400 leave the range of float16
-    loss = hierarchical_contrast(z, z)
-    assert loss.dtype == torch.float32 and torch.isfinite(loss)
-
-
 @pytest.mark.parametrize("limit", [1, 150, 2 * 26**2, 10**9])
 def test_chunks_do_not_change_loss_or_gradient(limit, monkeypatch):
     results = []
@@ -75,22 +69,3 @@ def test_chunks_do_not_change_loss_or_gradient(limit, monkeypatch):
         results.append((loss.detach(), z1.grad, z2.grad))
     for whole, chunked in zip(*results, strict=True):
         torch.testing.assert_close(chunked, whole, rtol=1e-12, atol=1e-14)
-
-
-def test_chunks_are_not_kept_for_the_backward_pass(monkeypatch):
-    kept: list[int] = []
-
-    def count(tensor: torch.Tensor) -> torch.Tensor:
-        kept.append(tensor.numel())
-        return tensor
-
-    largest = {}
-    for limit in (10**9, 40**2):  # all eight groups at once, one at a time
-        monkeypatch.setattr(chunking, "LIMIT", limit)
-        kept.clear()
-        z1, z2 = views(8, 20, 2)
-        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-            loss = mean_over_groups(paired_contrast, z1, z2)
-        largest[limit] = max(kept)
-        loss.backward()
-    assert largest == {10**9: 8 * 40 * 40, 40**2: 20 * 2}

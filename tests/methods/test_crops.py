@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.core.errors import InputError
+from dicot.methods.cost import jitter, scale, shift
 from dicot.methods.cropping import Crops, cut_crops, draw_crops, draw_shifts, shared_part
 
 SEEDS = st.integers(0, 2**32)
@@ -33,10 +33,10 @@ def test_cut_by_hand(n_times, seed):
     x = torch.randn(4, 3, n_times)
     shifts = draw_shifts(crops, 4, x.device)
     view1, view2 = cut_crops(x, crops, shifts)
-    for b, shift in enumerate(shifts.tolist()):
+    for b, offset in enumerate(shifts.tolist()):
         window = x[b, :, crops.start : crops.start + crops.n_times]
-        assert torch.equal(view1[b], window[:, shift + crops.outer_left : shift + crops.right])
-        assert torch.equal(view2[b], window[:, shift + crops.left : shift + crops.outer_right])
+        assert torch.equal(view1[b], window[:, offset + crops.outer_left : offset + crops.right])
+        assert torch.equal(view2[b], window[:, offset + crops.left : offset + crops.outer_right])
     first, second = shared_part(view1, view2, crops)
     assert torch.equal(first, second), "the shared steps are the same steps"
     assert first.shape == (4, 3, crops.overlap)
@@ -55,14 +55,22 @@ def test_every_length_place_and_shift_is_drawn():
     assert starts == {0, 1, 2, 3}
 
 
-def test_two_time_steps_are_taken_whole():
-    crops = draw_crops(2, np.random.default_rng(0).integers)
-    assert crops == Crops(n_times=2, left=0, right=2, outer_left=0, outer_right=2)
-    assert crops.shifts == (0, 1)
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
 
 
-def test_too_short_cases_are_refused():
-    with pytest.raises(InputError, match="at least 2 time steps .* got 1"):
-        draw_crops(1, np.random.default_rng(0).integers)
-    with pytest.raises(InputError, match="at least 8 time steps .* got 7"):
-        draw_crops(7, np.random.default_rng(0).integers, temporal_unit=2)
+def test_scale_and_shift_are_one_number_per_case_and_channel():
+    x = torch.randn(4, 3, 10, dtype=torch.float64)
+    for change in (scale(x, 0.5, 1.0) / x, shift(x, 0.5, 1.0) - x):
+        torch.testing.assert_close(change, change[..., :1].expand_as(change))
+        assert len(change[..., 0].unique()) == 12
+
+
+def test_strengths():
+    x = torch.ones(4000, 2, 5, dtype=torch.float64)
+    scaled, shifted, jittered = (change(x, 0.3, 1.0) for change in (scale, shift, jitter))
+    for out, correlated in ((scaled, True), (shifted, True), (jittered, False)):
+        assert out.mean().item() == pytest.approx(1, abs=0.02)
+        assert out.std().item() == pytest.approx(0.3, rel=0.05)
+        assert torch.equal(out[..., 0], out[..., 1]) == correlated

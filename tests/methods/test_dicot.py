@@ -1,9 +1,6 @@
-import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
-from dicot.data import Windows
 from dicot.methods import Batch
 from dicot.methods.dicot import DiCOT
 from dicot.nets.encoders import InceptionTime
@@ -63,30 +60,3 @@ def test_every_ablation_of_the_paper_is_an_argument(settings):
 @pytest.mark.parametrize(("family", "temperature"), [("ucr", 1.0), ("uea", 0.07), ("large", 0.07), (None, 0.07)])
 def test_the_papers_temperature(family, temperature):
     assert DiCOT.paper_params(family) == {"temperature": temperature}  # D-05
-
-
-def test_short_cases_warn_and_a_single_time_step_is_refused():
-    method = DiCOT(encoder())
-    with pytest.warns(UserWarning, match="3 time steps are too short"):
-        method.prepare(Windows(np.zeros((2, 2, 3), np.float32)))
-    with pytest.raises(InputError, match="1 time step"):
-        method.prepare(Windows(np.zeros((2, 2, 1), np.float32)))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"k": 1}, "k must be"),
-        ({"k": (5, 2)}, "k must be"),
-        ({"k": (2, 3, 4)}, "k must be"),
-        ({"overlap": 1.0}, "overlap"),
-        ({"overlap": -0.1}, "overlap"),
-        ({"temperature": 0.0}, "temperature"),
-        ({"positive": "prev"}, "Did you mean 'previous'"),
-        ({"rounding": "papr"}, "Did you mean 'paper'"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        DiCOT(encoder(), **settings)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.methods.infots.mixture import cutout, subsequence
 from dicot.methods.simmtm import markov_keep, mask_runs
 
 SETTINGS = [(0.5, 3), (0.15, 3), (0.75, 3), (0.9, 3), (0.5, 1), (0.3, 8), (0.6, 2.5)]
@@ -45,14 +46,6 @@ def test_share_and_mean_run(ratio, run_length):
     assert runs(kept, True).mean() == pytest.approx(run_length * (1 - ratio) / ratio, rel=0.03)
 
 
-def test_masked_runs_are_geometric():
-    torch.manual_seed(1)
-    kept = markov_keep(torch.rand(200_000), 0.5, 3).numpy()
-    lengths = runs(kept, False)
-    for length in (1, 2, 3, 6):
-        assert (lengths == length).mean() == pytest.approx((2 / 3) ** (length - 1) / 3, abs=0.01)
-
-
 def test_values_are_kept_or_zero_and_differ_between_copies():
     torch.manual_seed(0)
     x = torch.randn(4, 3, 50, dtype=torch.float64)
@@ -62,9 +55,12 @@ def test_values_are_kept_or_zero_and_differ_between_copies():
     assert not torch.equal(masked[:4], masked[4:])
 
 
-def test_runs_are_contiguous_in_time():
-    """Along time neighbours agree more often than not; along channels and cases, half of the time."""
-    torch.manual_seed(0)
-    kept = mask_runs(torch.ones(100, 20, 50), 0.5, 5) != 0
-    assert (kept[..., 1:] == kept[..., :-1]).float().mean().item() == pytest.approx(0.8, abs=0.01)
-    assert (kept[:, 1:] == kept[:, :-1]).float().mean().item() == pytest.approx(0.5, abs=0.02)
+@pytest.mark.parametrize(("start", "length"), [(0, 6), (2, 3), (5, 1), (0, 0)])
+@pytest.mark.parametrize("kind", [int, torch.tensor])
+def test_the_two_are_complements(start, length, kind):
+    x = torch.randn(2, 3, 6)
+    inside, outside = subsequence(x, kind(start), kind(length)), cutout(x, kind(start), kind(length))
+    for t in range(6):
+        within = start <= t < start + length
+        assert torch.equal(inside[..., t], x[..., t] * within)
+        assert torch.equal(outside[..., t], x[..., t] * (not within))

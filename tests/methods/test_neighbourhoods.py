@@ -4,12 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.core.errors import InputError
 from dicot.methods.tnc import (
-    check_width,
     close_centres,
     cut_windows,
-    default_width,
     distant_centres,
     distant_range,
     reference_centres,
@@ -69,40 +66,6 @@ def test_reference_range_falls_back_to_the_whole_case(n_times, width, ends):
     assert reference_range(n_times, width) == ends
     got = reference_centres(torch.rand(2000), n_times, width)
     assert got.dtype == torch.long and set(got.tolist()) == set(range(ends[0], ends[1] + 1))
-
-
-def test_every_integer_is_as_likely_and_the_last_is_never_passed():
-    almost_one = torch.full((1,), 1 - 2**-24)
-    for n_times in (9, 50, 1000, 4097, 1_000_001):
-        assert reference_centres(almost_one, n_times, 2).item() == n_times - 5
-    torch.manual_seed(0)
-    counts = torch.bincount(reference_centres(torch.rand(40_000), 19, 2))[4:]
-    assert len(counts) == 11 and (counts / 40_000 - 1 / 11).abs().max() < 0.01
-
-
-@pytest.mark.parametrize(("epsilon", "share"), [(1, 0.75), (3, 0.0)])
-def test_epsilon_one_leaves_room_for_distant_windows(epsilon, share):
-    """Share of reference centres whose distant windows are not all within one window of an end of the case (D-18)."""
-    n_times, width = 500, default_width(500)
-    low, high = reference_range(n_times, width)
-    t = torch.arange(low, high + 1)
-    first, last = distant_range(t, torch.full_like(t, epsilon), n_times, width)
-    roomy = (first > width // 2) & (first < n_times - width - 1) | (first == width // 2) & (last > width // 2)
-    assert roomy.double().mean().item() == pytest.approx(share, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("n_times", "width"), [(4, 2), (8, 2), (15, 2), (39, 2), (40, 4), (59, 4), (100, 10), (512, 50)]
-)
-def test_default_width_is_even_and_fits(n_times, width):
-    assert default_width(n_times) == width
-    check_width(n_times, width)
-
-
-def test_cases_shorter_than_the_limit_are_refused():
-    check_width(shortest_case(20), 20)
-    with pytest.raises(InputError, match="at least 31; got 30 time steps"):
-        check_width(30, 20)
 
 
 @pytest.mark.parametrize("width", [2, 5, 6])

@@ -1,19 +1,14 @@
 """Crops whose lengths only the device knows, as in a CUDA graph, beside crops that are cut to their lengths."""
 
 import copy
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
 from dicot.data import Windows
 from dicot.methods import METHODS, Batch, Method, Places
-from dicot.methods.cropping import Crops, advance, crops_of, encode_crops
-from dicot.nets.encoders import ENCODERS, InceptionTime
-from dicot.train.batches import DeviceBatches
-from dicot.train.draws import plan_generator
-from dicot.train.stepper import EagerStepper, GraphStepper, Outcome
+from dicot.methods.cropping import advance
+from dicot.nets.encoders import InceptionTime
 
 # start, left, right, outer_left, outer_right of a window of 8, 13 or 40 time steps
 PLACES = {
@@ -73,39 +68,6 @@ def test_every_option(name, settings):
     compare(made_ready(make(name, 2, **settings), x), Batch(x, torch.arange(4)), (0, 4, 13, 3, 20))
 
 
-@pytest.mark.parametrize("name", ["ts2vec", "soft"])
-def test_one_case(name):
-    x = torch.randn(1, 2, 13, dtype=torch.float64)
-    compare(made_ready(make(name, 2), x), Batch(x, torch.arange(1)), (0, 2, 11, 1, 12))
-
-
-@pytest.mark.parametrize("name", ["ts2vec", "soft"])
-def test_a_window_of_longer_cases(name):
-    x = torch.randn(3, 1, 30, dtype=torch.float64)
-    compare(made_ready(make(name, max_train_length=16), x), Batch(x, torch.arange(3)), (14, 3, 12, 1, 16))
-
-
-def test_plans_are_places_where_the_encoder_takes_a_length():
-    for name in ("ts2vec", "soft"):
-        method = make(name, 2)
-        assert isinstance(method.plan((4, 2, 40), plan_generator(0, 0)), Places)
-        method.encoder.plain = True
-        plain = method.plan((4, 2, 40), plan_generator(0, 0))
-        method.encoder.plain = False
-        assert plain == crops_of(method.plan((4, 2, 40), plan_generator(0, 0)), 40, 3000), "the same draws"
-        for encoder in ("fcn", "resnet"):
-            other = METHODS[name](ENCODERS[encoder](2))
-            assert isinstance(other.plan((4, 2, 40), plan_generator(0, 0)), Crops)
-
-
-def test_nothing_is_left_behind_the_overlap():
-    crops = Crops(12, *torch.tensor([4, 9, 2, 11]))
-    encoder = InceptionTime(2, dim=16).train()
-    for dropout in (0.0, 0.3):
-        for z in encode_crops(encoder, torch.randn(3, 2, 12), crops, mask=0.5, dropout=dropout):
-            assert z.shape == (3, 16, 12) and (z[..., 5:] == 0).all() and (z[..., :5] != 0).any()
-
-
 @pytest.mark.parametrize("n_steps", [0, 1, 4, 6])
 def test_advance_by_hand(n_steps):
     h = torch.randn(7, 2, 3, dtype=torch.float64, requires_grad=True)
@@ -114,33 +76,3 @@ def test_advance_by_hand(n_steps):
     given = torch.randn(7 - n_steps, 2, 3, dtype=torch.float64)
     (moved[: 7 - n_steps] * given).sum().backward()
     assert h.grad is not None and torch.equal(h.grad[n_steps:], given) and (h.grad[:n_steps] == 0).all()
-
-
-def recorded(work, pool):
-    """In place of a CUDA graph: every replay takes the step again, and writes its loss where the first one was."""
-    kept = SimpleNamespace(loss=torch.zeros((), dtype=torch.float64), batch=None)
-
-    def replay() -> None:
-        kept.loss.copy_(work().loss)
-
-    return SimpleNamespace(pool=lambda: "pool", replay=replay), kept
-
-
-@pytest.mark.parametrize("name", ["ts2vec", "soft"])
-def test_one_graph_serves_all_lengths(name, waves, monkeypatch):
-    monkeypatch.setattr("dicot.train.stepper.capture", recorded)
-    x = torch.from_numpy(waves.x).double()
-    losses: dict[type, list[float]] = {}
-    for kind in (EagerStepper, GraphStepper):
-        method = made_ready(make(name, waves.n_channels), x)
-        plans = [method.plan((8, waves.n_channels, waves.n_times), plan_generator(0, step)) for step in range(6)]
-        optimiser = torch.optim.AdamW(method.encoder.parameters(), lr=1e-3)
-        stepper = kind(method, optimiser, DeviceBatches(x, None), plans)
-        losses[kind] = []
-        for step, plan in enumerate(plans):
-            torch.manual_seed(step)
-            taken: Outcome = stepper((torch.arange(step, step + 8),), plan)
-            losses[kind].append(taken.loss.item())
-        if isinstance(stepper, GraphStepper):
-            assert list(stepper.captured) == [Places]
-    np.testing.assert_allclose(losses[GraphStepper], losses[EagerStepper], rtol=1e-8)

@@ -6,7 +6,14 @@ import torch
 
 from dicot.data import Windows
 from dicot.methods import Batch, SimMTM
-from dicot.methods.simmtm import mask_runs
+from dicot.methods.simmtm import (
+    aggregate,
+    copies_contrast,
+    cosine_similarity,
+    log_weights,
+    mask_runs,
+    uncertainty_weighted,
+)
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe, pretrain
 
@@ -64,22 +71,56 @@ def test_loss_weights_are_learned_without_weight_decay():
     assert all(w != 1 for w in method.loss_weights.tolist())
 
 
-@pytest.mark.parametrize(("n_cases", "n_times"), [(1, 12), (1, 1), (2, 1)])
-def test_one_series_and_one_time_step_are_legal(n_cases, n_times):
-    x = np.random.default_rng(0).normal(size=(n_cases, 2, n_times)).astype(np.float32)
-    history = pretrain(SimMTM(encoder()), Windows(x), Recipe(3, 1), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
+def test_by_hand():
+    losses = [torch.tensor(3.0, dtype=torch.float64), torch.tensor(0.5, dtype=torch.float64)]
+    got = uncertainty_weighted(losses, torch.tensor([1.3, -0.7], dtype=torch.float64))
+    want = 0.5 / 1.69 * 3 + math.log(1 + 1.69) + 0.5 / 0.49 * 0.5 + math.log(1 + 0.49)
+    assert got.item() == pytest.approx(want, rel=1e-12)
 
 
-def test_series_of_zeros():
-    method = SimMTM(encoder())
-    loss = loss_of(method, torch.zeros(3, 2, 16))
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert all(torch.isfinite(p.grad).all() for p in method.parameters())
+def test_the_best_weight_balances_both_terms():
+    """0 = -L / w^3 + 2 w / (1 + w^2), so 2 w^4 = L (1 + w^2): for L = 1, w = 1."""
+    weight = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    uncertainty_weighted([torch.tensor(1.0, dtype=torch.float64)], weight).backward()
+    assert weight.grad.item() == pytest.approx(0, abs=1e-12)
 
 
-def test_a_share_that_the_runs_cannot_reach_is_said():
-    with pytest.warns(UserWarning, match="0.75 at most"):
-        SimMTM(encoder(), ratio=0.9)
-    assert torch.isfinite(loss_of(SimMTM(encoder(), ratio=0.75), torch.randn(2, 2, 30)))
+def slow_log_p(z: np.ndarray, temperature: float) -> list[dict[int, float]]:
+    """For each row the log softmax over the other rows, with loops."""
+    rows = []
+    for r, a in enumerate(z):
+        logits = {
+            q: float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b)) / temperature
+            for q, b in enumerate(z)
+            if q != r
+        }
+        log_sum = math.log(sum(math.exp(v) for v in logits.values()))
+        rows.append({q: v - log_sum for q, v in logits.items()})
+    return rows
+
+
+def slow_contrast(z: np.ndarray, temperature: float, n_series: int) -> float:
+    rows = slow_log_p(z, temperature)
+    return -sum(v for r, row in enumerate(rows) for q, v in row.items() if q % n_series == r % n_series) / len(z)
+
+
+@pytest.mark.parametrize(("n_series", "copies"), [(4, 3), (1, 3), (5, 1), (1, 1), (2, 6)])
+@pytest.mark.parametrize("temperature", [0.2, 1.0])
+def test_contrast_and_aggregation_match_the_slow_form(n_series, copies, temperature):
+    rng = np.random.default_rng(0)
+    n_rows = (copies + 1) * n_series
+    z, features = rng.normal(size=(n_rows, 6)), rng.normal(size=(n_rows, 3, 7))
+    log_p = log_weights(cosine_similarity(torch.from_numpy(z)), temperature)
+    assert copies_contrast(log_p, n_series).item() == pytest.approx(slow_contrast(z, temperature, n_series), abs=1e-12)
+    rows = slow_log_p(z, temperature)
+    slow = np.stack([sum(math.exp(v) * features[q] for q, v in row.items()) for row in rows])
+    weights, features = log_p.exp(), torch.from_numpy(features)
+    np.testing.assert_allclose(aggregate(weights, features), slow, atol=1e-12)
+    np.testing.assert_allclose(aggregate(weights[:n_series], features), slow[:n_series], atol=1e-12)
+
+
+def test_equal_vectors_give_copies_times_the_log_of_the_others():
+    z = torch.ones(8, 4, dtype=torch.float64)
+    log_p = log_weights(cosine_similarity(z), 0.2)
+    assert copies_contrast(log_p, 2).item() == pytest.approx(3 * math.log(7))
+    assert copies_contrast(log_p, 8).item() == 0, "no copies, nothing to find"

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import Batch, Soft, TS2Vec
 from dicot.methods import soft as similarity_module
@@ -83,8 +82,3 @@ def test_a_resumed_run_is_the_same_run_even_with_an_estimate(waves, tmp_path, mo
     pretrain(resumed, waves, Recipe(4, 8), seed=5, device="cpu", checkpoint=kept)
     for name, value in whole.state_dict().items():
         assert torch.equal(value, resumed.state_dict()[name]), name
-
-
-def test_too_short_cases_are_refused_before_training():
-    with pytest.raises(InputError, match="random crops need 2"):
-        make().prepare(Windows(np.zeros((4, 2, 1), np.float32)))

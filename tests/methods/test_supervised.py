@@ -42,27 +42,12 @@ def test_the_head_fits_the_classes_whatever_they_are_called(waves):
         assert {id(p) for p in method.head.parameters()} <= {id(p) for p in method.param_groups()[0]["params"]}
 
 
-def test_logits_stay_wide_under_autocast(waves):
-    method = prepared(waves)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert method.logits(torch.from_numpy(waves.x)).dtype == torch.float32
-
-
 def test_it_learns_the_labels(waves):
     method = prepared(waves)
     pretrain(method, waves, Recipe(60, 8, lr=1e-2), seed=0, device="cpu")
     with torch.no_grad():
         guess = method.logits(torch.from_numpy(waves.x)).argmax(1).numpy()
     assert (guess == waves.y).mean() > 0.9
-
-
-def test_refusals(waves):
-    with pytest.raises(InputError, match="Unknown pool 'men'. Did you mean 'mean'"):
-        Supervised(InceptionTime(2, dim=8), pool="men")
-    with pytest.raises(InputError, match="learns from labels"):
-        prepared(Windows(waves.x))
-    with pytest.raises(InputError, match="2 classes; the 24 label"):
-        prepared(Windows(waves.x, np.full(24, "one")))
 
 
 def test_a_checkpoint_is_not_continued_with_other_labels(waves, tmp_path):

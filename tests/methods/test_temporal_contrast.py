@@ -61,11 +61,18 @@ def test_the_context_knows_no_order_and_no_future():
     assert module(source, target, 0)[1].shape == (3, 2), "a past of one time step"
 
 
-@pytest.mark.parametrize("t", [0, 3, 8])
-def test_a_place_in_a_tensor_gives_what_the_number_gives(t):
-    """What lies behind it is hidden from attention instead of being cut off."""
+def test_matches_the_slow_form():
     torch.manual_seed(0)
-    module = TemporalContrast(dim=8, width=16, n_future=2).double().eval()
-    source, target = torch.randn(2, 3, 8, 11, dtype=torch.float64)
-    for got, expected in zip(module(source, target, torch.tensor(t)), module(source, target, t), strict=True):
-        torch.testing.assert_close(got, expected, atol=1e-12, rtol=0)
+    actual, predicted = torch.randn(2, 3, 4, 5, dtype=torch.float64)
+    total = 0.0
+    for step in range(3):
+        for case in range(4):
+            logits = [float(actual[step, case] @ predicted[step, other]) for other in range(4)]
+            total -= logits[case] - math.log(sum(math.exp(logit) for logit in logits))
+    assert prediction_contrast(actual, predicted).item() == pytest.approx(total / 12, rel=1e-12)
+
+
+def test_equal_predictions_give_the_log_of_the_batch_and_one_case_gives_zero():
+    z = torch.ones(2, 6, 3)
+    assert prediction_contrast(torch.randn(2, 6, 3), z).item() == pytest.approx(math.log(6), rel=1e-6)
+    assert prediction_contrast(z[:, :1], z[:, :1]).item() == 0

@@ -2,14 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import Batch
 from dicot.methods.tfc import TFC, distort_spectrum, magnitude_spectrum
 from dicot.nets.encoders import FCN, InceptionTime, ResNet
 from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
 from dicot.nets.views.augmentation import jitter
-from dicot.train.draws import plan_generator
 
 
 def build(**settings) -> TFC:
@@ -63,10 +61,3 @@ def test_noise_is_in_units_of_the_channel():
         method.prepare(Windows(x.astype(np.float32)))
         assert method.noise_unit.flatten().tolist() == pytest.approx(expected, rel=0.05)
         assert "noise_unit" in method.state_dict()
-
-
-def test_one_case_is_refused():
-    with pytest.raises(InputError, match="training set needs 2 cases; got 1"):
-        build().prepare(Windows(np.zeros((1, 2, 20), np.float32)))
-    with pytest.raises(InputError, match="batch needs 2 cases; got 1. Use a larger batch_size"):
-        build().plan((1, 2, 20), plan_generator(0, 0))

@@ -1,10 +1,7 @@
-import math
-
 import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
 from dicot.methods.cost import SeasonHead, TrendHead
 
 
@@ -57,26 +54,3 @@ def test_season_matches_the_slow_form(n_times):
     for f in range(n_times // 2 + 1):
         out[:, :, f] = c[:, :, f] @ weight[f] + bias[f]
     np.testing.assert_allclose(head(h).detach().numpy(), np.fft.irfft(out, n=n_times, axis=2), atol=1e-12)
-
-
-def test_initial_weights_have_the_originals_bound():
-    head = SeasonHead(32, 16, 20, dropout=0.1)
-    weight = torch.empty(11, 32, 16, dtype=torch.complex64)
-    torch.nn.init.kaiming_uniform_(weight, a=math.sqrt(5))  # what the original calls
-    bound = 1 / math.sqrt(32 * 16)
-    assert weight.real.abs().max().item() == pytest.approx(bound, rel=1e-2)
-    for parameter in (head.weight_real, head.weight_imag, head.bias_real, head.bias_imag):
-        assert parameter.abs().max().item() == pytest.approx(bound, rel=5e-2)
-
-
-def test_parameter_counts_of_the_sheet():
-    def count(module: torch.nn.Module) -> int:
-        return sum(p.numel() for p in module.parameters())
-
-    assert count(TrendHead(256, 128, [2**i for i in range(8)])) == 8_356_864
-    assert count(SeasonHead(256, 128, 40, 0.1)) == 2 * 690_816  # complex
-
-
-def test_season_is_for_one_length():
-    with pytest.raises(InputError, match="built for 8 time steps; got 9"):
-        SeasonHead(4, 2, 8, 0.1)(torch.randn(1, 4, 9))

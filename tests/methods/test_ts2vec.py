@@ -1,15 +1,12 @@
-import numpy as np
-import pytest
 import torch
 
-from dicot.core.errors import InputError
-from dicot.data import Windows
 from dicot.methods import Batch, TS2Vec
-from dicot.methods.cropping import Crops, crops_of, encode_crops
+from dicot.methods.averaging import AveragedEncoder
+from dicot.methods.cropping import Crops, encode_crops
+from dicot.methods.infots import SelfOptimised
 from dicot.nets.encoders import FCN, InceptionTime
 from dicot.nets.losses.contrast import hierarchical_contrast
 from dicot.train import Recipe, pretrain
-from dicot.train.draws import plan_generator
 
 APART = Crops(n_times=20, left=4, right=12, outer_left=1, outer_right=17)
 
@@ -53,17 +50,6 @@ def test_two_calls_with_their_own_masks():
     assert all(keep is None for _, keep in encoder.seen)
 
 
-def test_long_cases_are_seen_through_a_random_window():
-    method = make(max_train_length=16)
-    plans = [method.plan((4, 2, 40), plan_generator(0, step)) for step in range(300)]
-    crops = [crops_of(plan, 40, 16) for plan in plans]
-    assert {crop.n_times for crop in crops} == {16}
-    assert {crop.start for crop in crops} == set(range(25))
-    loss = method.loss(Batch(torch.randn(4, 2, 40), torch.arange(4)), plans[0])
-    assert torch.isfinite(loss)
-    assert crops_of(make().plan((4, 2, 3000), plan_generator(0, 0)), 3000, 3000).start == 0
-
-
 def test_the_average_of_all_steps_is_evaluated(waves):
     method, plain = make(), make(average_weights=False)
     iterates: list[list[torch.Tensor]] = []
@@ -81,8 +67,37 @@ def test_the_average_of_all_steps_is_evaluated(waves):
     assert trained == {id(p) for p in method.encoder.parameters()}
 
 
-def test_too_short_cases_are_refused_before_training():
-    with pytest.raises(InputError, match="1 time steps; random crops need 2"):
-        make().prepare(Windows(np.zeros((4, 2, 1), np.float32)))
-    with pytest.raises(InputError, match="15 time steps; random crops need 16"):
-        make(temporal_unit=3).prepare(Windows(np.zeros((4, 2, 15), np.float32)))
+def test_equal_weight_average_with_the_live_statistics():
+    torch.manual_seed(0)
+    live = FCN(1, dim=4)
+    average = AveragedEncoder(live)
+    iterates = []
+    for _ in range(3):
+        with torch.no_grad():
+            for parameter in live.parameters():
+                parameter += torch.randn_like(parameter)
+            live.train()(torch.randn(4, 1, 12))
+        average.update(live)
+        iterates.append([p.detach().clone() for p in live.parameters()])
+    for kept, *values in zip(average.encoder.parameters(), *iterates, strict=True):
+        torch.testing.assert_close(kept, torch.stack(values).mean(0), rtol=1e-5, atol=1e-6)
+        assert not kept.requires_grad
+    for kept, buffer in zip(average.encoder.buffers(), live.buffers(), strict=True):
+        assert torch.equal(kept, buffer)
+
+
+def test_equals_torchs_optimiser():
+    torch.manual_seed(0)
+    start = torch.randn(5, 3, dtype=torch.float64)
+    theirs = torch.nn.Parameter(start.clone())
+    optimiser = torch.optim.AdamW([theirs], lr=0.01)
+    ours = SelfOptimised(start.clone())
+    for number in range(1, 30):
+        gradient = torch.randn(5, 3, dtype=torch.float64) * 10 ** (number % 4 - 2)
+        theirs.grad = gradient.clone()
+        optimiser.step()
+        ours.step(gradient, number, 0.01)
+        torch.testing.assert_close(ours.value, theirs.detach(), rtol=1e-12, atol=1e-14)
+    state = optimiser.state[theirs]
+    torch.testing.assert_close(ours.mean, state["exp_avg"], rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(ours.square, state["exp_avg_sq"], rtol=1e-12, atol=1e-14)

@@ -1,12 +1,11 @@
 """Tasks on a cluster: lost ones are handed out again, errors of ours come back, what never comes is refused."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
 
-from dicot.core.errors import InputError, LostWorkerError, MissingExtraError
-from dicot.core.processes.cluster import ATTEMPTS, Cluster, Lost, Share, joined
+from dicot.core.errors import InputError
+from dicot.core.processes.cluster import Cluster, Share
 
 
 class RayError(Exception):
@@ -115,13 +114,6 @@ def test_every_task_is_answered_and_a_lost_one_again():
     assert one_at_a_time.made == 1
 
 
-def test_a_task_that_no_process_outlives_does_not_go_on_for_ever():
-    ray = Ray(dies=lambda task, process: task == 1)
-    answers = dict(Cluster(ray).answers(twice, range(3), Share()))
-    assert isinstance(answers[1], Lost) and f"{ATTEMPTS} processes over it (the actor died)" in str(answers[1].error)
-    assert isinstance(answers[1].error, LostWorkerError) and answers[0] == 0 and answers[2] == 2
-
-
 def test_only_what_is_left_of_a_lost_task_is_done_again():
     left, told = {"a": 2, "b": 0}, []
     ray = Ray(room=1, dies=lambda task, process: process == 1 and bool(told))
@@ -153,21 +145,3 @@ def test_processes_have_their_threads_and_see_no_gpu_of_others(monkeypatch):
     assert said["OMP_NUM_THREADS"] == "2" and said["CUDA_VISIBLE_DEVICES"] == "" and said["DICOT_DATA"] == "/some/where"
     list(Cluster(ray).answers(twice, [1], Share(1, 0.25)))
     assert "CUDA_VISIBLE_DEVICES" not in ray.asked["runtime_env"]["env_vars"] and ray.asked["num_gpus"] == 0.25
-
-
-def test_what_no_node_has_is_refused():
-    cluster = Cluster(Ray(room=2))
-    assert cluster.share("auto") == Share(1) and cluster.share("cpu", 2).device == "cpu"
-    for asked in (("cpu", 3), ("cuda", 1), ("auto", 1, 0.5)):
-        with pytest.raises(InputError, match="No node of the Ray cluster has"):
-            cluster.share(*asked)
-    with pytest.raises(InputError, match="do not run on the CPU"):
-        cluster.share("cpu", 1, 0.5)
-    with pytest.raises(InputError, match="Ray says which GPU; got 'cuda:1'"):
-        cluster.share("cuda:1")
-
-
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[ray\]'"):
-        joined("local").__enter__()

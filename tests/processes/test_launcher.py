@@ -31,16 +31,6 @@ def test_where_one_is_killed_the_rest_is_ended_and_the_remedy_told():
         launch(2, ["killed"], "Do it again.", module="tests.launched", grace=0.2)
 
 
-def test_what_a_failed_process_said_is_told():
-    with pytest.raises(LostWorkerError, match=r"Process 1 of 2 ended with exit code 1.*there is no room for me"):
-        launch(2, ["fails"], "", module="tests.launched", grace=0.2)
-
-
-def test_an_error_of_the_first_process_needs_no_second_one(capfd):
-    assert launch(2, ["wrong"], "", module="tests.launched", grace=0.2) == 1
-    assert capfd.readouterr().err == "a wrong call\n"
-
-
 def test_where_the_one_that_started_them_is_killed_all_end(tmp_path):
     call = f"launch(2, ['lonely', {str(tmp_path)!r}], '', 'tests.launched')"
     start = f"from dicot.core.processes.launcher import launch; {call}"

@@ -5,7 +5,6 @@ import pytest
 from tests.protocols.contract import overlapping
 
 from dicot import FewLabelClassifier
-from dicot.core.errors import InputError
 from dicot.judge.protocols import Features, FewLabels, ForestProbe, LinearProbe
 from dicot.judge.protocols.subsets import stratified_fraction
 
@@ -50,26 +49,6 @@ def test_with_no_class_larger_than_asked_for_it_is_the_linear_probe():
     assert FewLabels(per_class=5, probe="forest").without_draws(y).name == "forest"
     assert FewLabels(fraction=0.9).without_draws(y).name == "few_90pct"
     assert FewLabels(fraction=0.1).without_draws(np.arange(4)).name == "linear"
-
-
-def test_names_tell_settings_apart():
-    assert FewLabels(fraction=0.01).name == "few_1pct"
-    assert FewLabels(fraction=0.005).name == "few_0.5pct"
-    assert FewLabels(fraction=0.01, probe="forest").name == "forest_1pct"
-    assert FewLabels(per_class=5, subset_seed=42).name == "few_5_subset42"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({}, "fraction=None, per_class=None"),
-        ({"fraction": 0.1, "per_class": 5}, "fraction=0.1, per_class=5"),
-        ({"per_class": 5, "probe": "tree"}, "'tree'.*forest"),
-    ],
-)
-def test_contradicting_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        FewLabels(**settings)
 
 
 def test_the_few_label_classifier_sees_the_same_labels_and_all_cases():

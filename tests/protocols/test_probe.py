@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from dicot.judge.protocols import Features, LinearProbe, fit_probe
-from dicot.judge.protocols.subsets import stratified_cap
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))
@@ -77,13 +76,6 @@ def test_two_classes_are_one_binary_model():
     np.testing.assert_allclose(fitted.decision_function(test.x), reference_scores(train, test.x)[:, 1], atol=1e-4)
 
 
-def test_string_labels_give_the_same_model():
-    train, test = blobs(60, 3, 4, 1), blobs(30, 3, 4, 2)
-    names = np.array(["a", "b", "c"])
-    named = fit_probe(Features(train.x, names[train.y]))
-    assert named.predict(test.x).tolist() == names[fit_probe(train).predict(test.x)].tolist()
-
-
 def test_a_constant_feature_and_a_class_with_one_case_do_no_harm():
     train = blobs(40, 2, 3, 1, spread=4)
     x = np.column_stack([np.append(train.x, [[50.0] * 3], axis=0), np.full(41, 7.0)])
@@ -95,12 +87,6 @@ def test_a_constant_feature_and_a_class_with_one_case_do_no_harm():
 def test_more_features_than_cases_converges_without_a_warning():
     train = blobs(30, 3, 100, 1)
     assert LinearProbe().score(train, train, seed=1)["accuracy"] == 100.0
-
-
-def test_large_training_sets_are_capped():
-    train = blobs(200, 3, 4, 1)
-    capped = fit_probe(train, max_cases=60)
-    np.testing.assert_array_equal(capped.weights, fit_probe(train.rows(stratified_cap(train.y, 60))).weights)
 
 
 @pytest.mark.parametrize("n", [300, 19_999, 20_001])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.protocols.contract import CHECKS, overlapping
+from tests.protocols.contract import CHECKS
 
 from dicot.judge.protocols import PROTOCOLS, Features, Metric, Protocol, find_metric
 from dicot.judge.protocols.base import check_classes
@@ -37,23 +37,9 @@ def test_a_protocol_of_ones_own_keeps_it_too(check):
     check(PROTOCOLS["distance"])
 
 
-@pytest.mark.parametrize("key", [k for k in PROTOCOLS if k != "clustering"])
-def test_features_of_another_width_and_labels_of_another_kind_are_refused(key):
-    test = overlapping(6, 2)
-    with pytest.raises(ValueError, match="5 features"):
-        PROTOCOLS[key]().score(overlapping(60, 1), overlapping(6, 2, f=5), seed=1)
-    with pytest.raises((ValueError, TypeError)):
-        PROTOCOLS[key]().score(overlapping(60, 1), Features(test.x, test.y.astype(str)), seed=1)
-
-
 def test_a_metric_is_what_its_protocol_declares():
     assert find_metric("distance") == Metric("distance"), "unknown: printed as usual"
     assert find_metric("accuracy").higher_is_better
     assert find_metric("nmi").decimals == 3
     assert not find_metric("macro_recall").headline
     assert not find_metric("step_ms").higher_is_better
-
-
-@pytest.mark.usefixtures("registered")
-def test_a_metric_is_known_as_soon_as_its_protocol_is_registered():
-    assert not find_metric("distance").higher_is_better

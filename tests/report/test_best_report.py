@@ -9,7 +9,7 @@ from tests.report.samples import failed, record
 
 from dicot.core.errors import InputError
 from dicot.data.datasets import family_of
-from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.report.best import SHORT_ROWS, gains, groups, short_table
 from dicot.judge.report.frame import frame, latest
 

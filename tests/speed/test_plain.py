@@ -1,19 +1,10 @@
 """The yardstick must be the plain loop and nothing else, and leave no trace."""
 
-import os
-
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from benchmarks.timing.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
-from benchmarks.timing.turns import counts, dicot, forget_caches, fresh_start
+from benchmarks.timing.plain import PlainEncoder, plain_loss
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_post_hook
-
-from dicot.nets.encoders.inception.convolution import folding
-from dicot.nets.views.blocks import block_layout
-from dicot.train.draws import plan_generator
 
 
 class TheirModule(nn.Module):
@@ -82,50 +73,3 @@ def test_the_yardstick_is_the_plain_loop(n_times, k):
         loss.backward()
     for (name, a), b in zip(theirs.named_parameters(), plain.parameters(), strict=True):
         assert torch.equal(a.grad, b.grad), name
-
-
-def settings():
-    cudnn = torch.backends.cudnn
-    return (
-        cudnn.deterministic,
-        cudnn.benchmark,
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-        os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
-        torch.random.get_rng_state().tolist(),
-    )
-
-
-def test_settings_are_in_force_while_the_plain_loop_runs_and_restored_after(monkeypatch):
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    before, seen = settings(), []
-    hook = register_optimizer_step_post_hook(lambda *_: seen.append(settings()[:5]))
-    try:
-        seconds = plain_seconds(np.zeros((5, 1, 12), np.float32) + np.arange(12, dtype=np.float32), 4, [2, 3], "cpu")
-    finally:
-        hook.remove()
-    assert len(seconds) == 2 and min(seconds) > 0
-    assert seen == [(True, False, True, True, ":4096:8")] * 2
-    assert settings() == before
-
-
-def test_settings_are_restored_after_an_error():
-    before = settings()
-    with pytest.raises(RuntimeError, match="on purpose"), plain_settings():
-        raise RuntimeError("on purpose")
-    assert settings() == before
-
-
-def test_both_draw_the_same_number_of_sub_blocks():
-    plans = [dicot(1).plan((8, 1, 150), plan_generator(4, step)) for step in range(12)]
-    assert plans == [block_layout(150, k, 0.5) for k in counts(4, 12)]
-    assert len(set(plans)) > 3
-
-
-def test_a_fresh_start_on_a_gpu_forgets_what_earlier_runs_built():
-    shape = (5, 10, 4, torch.float32, torch.device("cpu"))
-    built = folding(*shape)
-    fresh_start("cpu")
-    assert folding(*shape) is built, "on a CPU single steps are timed, and what is built once stays"
-    forget_caches()
-    assert folding(*shape) is not built

@@ -1,12 +1,14 @@
 import errno
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from dicot.core.errors import DicotError, ModelFileError, OutputError
-from dicot.core.storage import check_format, check_writable, write_atomic
-from dicot.store.vectors import check_vector_file
-from dicot.use.labels.store import LabelStore
+from dicot.core.errors import OutputError
+from dicot.core.storage import write_atomic
+from dicot.core.storage.locks import only_writer
 
 
 def test_replaces_as_a_whole_and_makes_folders(tmp_path):
@@ -36,23 +38,32 @@ def test_what_cannot_be_written_is_named_with_the_reason(tmp_path, monkeypatch):
     assert str(path) in str(caught.value) and os.listdir(tmp_path) == []
 
 
-def test_a_path_below_a_file_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(DicotError, match="file/b.bin cannot be written"):
-        write_atomic(tmp_path / "file" / "b.bin", b"one")
+MANY = """
+import sys
+from pathlib import Path
+from dicot.core.errors import OutputError
+from dicot.core.storage.locks import only_writer
+place, done = Path(sys.argv[1]), 0
+while done < 60:
+    try:
+        with only_writer(place):
+            Path(sys.argv[2]).open("x").close()  # fails where two are inside
+            Path(sys.argv[2]).unlink()
+            done += 1
+    except OutputError:
+        pass
+"""
 
 
-def test_a_folder_in_place_of_a_file_is_told_before_any_work_is_done(tmp_path):
-    (tmp_path / "v.parquet").mkdir()
-    for check in (check_writable, check_vector_file, lambda path: LabelStore(path)):
-        with pytest.raises(OutputError, match=r"v\.parquet cannot be written: .*directory"):
-            check(tmp_path / "v.parquet")
-    check_writable(tmp_path / "v.parquet", folder=True)
+def test_of_many_processes_one_is_inside(tmp_path: Path) -> None:
+    """They also remove the lock file that others wait for."""
+    words = [sys.executable, "-c", MANY, str(tmp_path / "a.npz"), str(tmp_path / "inside")]
+    assert [process.wait() for process in [subprocess.Popen(words) for _ in range(4)]] == [0] * 4
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_another_version_is_named_in_a_few_words(tmp_path):
-    for version, writer in ((2, "0.9"), ("9" * 5000, "9" * 5000)):
-        config = {"format": "a", "format_version": version, "library_version": writer}
-        with pytest.raises(ModelFileError, match=r"a\.json has format version .*Install the version.*9") as caught:
-            check_format(tmp_path / "a.json", config, "a", 1)
-        assert len(str(caught.value)) < 300 + len(str(tmp_path))
+def test_it_is_given_back_after_an_error(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KeyError), only_writer(tmp_path / "sub" / "a.npz"):
+            raise KeyError
+    assert list(tmp_path.iterdir()) == []

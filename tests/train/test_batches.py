@@ -15,7 +15,6 @@ from dicot.data import Windows
 from dicot.methods import METHODS, build_method
 from dicot.nets.encoders import FCN
 from dicot.train import Checkpoint, Recipe, TrainingRun, pretrain, pretrain_many
-from dicot.train.batches import SMALL, as_training_set, is_streamed
 
 
 class Items(Dataset):
@@ -65,16 +64,6 @@ def test_every_source_gives_the_same_weights(name, waves, tmp_path):
     assert_same(trained(name, Items(waves.x, waves.y), "streamed"), expected)
 
 
-def test_float64_and_arrays_and_a_dataset_on_the_device(waves, tmp_path):
-    x = waves.x.astype(np.float64) + 1e-9
-    expected = trained("dicot", Windows(x), "device", precision="float64")
-    for batches in ("device", "streamed"):
-        assert_same(trained("dicot", Items(x), batches, precision="float64"), expected)
-    assert_same(
-        trained("dicot", mapped(waves.x, tmp_path), "streamed"), trained("dicot", waves.x, "device")
-    )  # float32, as arrays without a wrapper
-
-
 def test_streamed_runs_side_by_side_and_a_checkpoint_of_another_source(waves, tmp_path):
     expected = trained("dicot", waves)[0]
     runs = [TrainingRun(method("dicot"), Items(waves.x), Recipe(7, 5), 3, batches="streamed") for _ in range(2)]
@@ -94,26 +83,6 @@ def test_items_without_a_label_are_left_out_where_labels_are_needed(waves):
         trained("supervised", Items(waves.x))
 
 
-def test_items_are_read_when_they_are_needed(waves):
-    items = Items(waves.x)
-    trained("dicot", items, "streamed", steps=1)
-    assert items.reads < 2 * 5 + 5, "one batch, and the first item for its shape"
-
-
-def test_a_bad_item_is_named(waves):
-    cases = list(waves.x)
-    for wrong, words in ((cases[17][:, :9], r"17.*\(2, 9\)"), (cases[17] * np.nan, "17.*NaN"), ("no case", "17")):
-        for batches in ("device", "streamed"):
-            with pytest.raises(InputError, match=words):
-                trained("dicot", [*cases[:17], wrong, *cases[18:]], batches)
-    with pytest.raises(InputError, match=r"\(32,\)"):
-        trained("dicot", list(waves.x[:, 0]))
-    with pytest.raises(InputError, match="no items"):
-        trained("dicot", [])
-    with pytest.raises(InputError, match="generator"):
-        trained("dicot", (case for case in cases))
-
-
 def test_no_thread_is_left_behind(waves):
     def stop(step):
         raise KeyboardInterrupt
@@ -125,20 +94,6 @@ def test_no_thread_is_left_behind(waves):
             method("dicot"), waves, Recipe(99, 5), seed=0, device="cpu", batches="streamed", on_step=stop
         )  # fmt: skip
     assert threading.active_count() == before
-
-
-def test_auto_streams_what_would_have_to_be_copied(waves, tmp_path):
-    def streamed(train, dtype=torch.float32) -> bool:
-        return is_streamed(as_training_set(train), "auto", torch.device("cpu"), dtype)
-
-    large = np.zeros((1, 1, SMALL // 4 + 1), np.float32)
-    fixed = large.view()
-    fixed.flags.writeable = False
-    assert not streamed(waves) and not streamed(Windows(large))
-    assert streamed(Windows(fixed)) and streamed(Windows(large), torch.float64) and streamed(Items(waves.x))
-    assert not streamed(Windows(mapped(waves.x, tmp_path)))
-    with pytest.raises(InputError, match="stream.*streamed"):
-        trained("dicot", waves, "stream")
 
 
 @pytest.mark.slow

@@ -39,14 +39,6 @@ class Spy(Method):
         return self.encoder.embed(batch.x).square().mean()
 
 
-class LabelledSpy(Method):
-    """The same with labels."""
-
-    summary = paper = complexity = "none"
-    needs_labels = True
-    loss = Spy.loss
-
-
 def train(windows: Windows, kind: type[Method] = Spy, seed: int = 3, **more) -> Method:
     torch.manual_seed(0)
     method = kind(FCN(2, dim=4))
@@ -102,11 +94,6 @@ def test_a_killed_run_goes_on_with_the_same_windows(drawn, tmp_path):
     resumed = train(drawn, checkpoint=Checkpoint(checkpoint, 0))
     assert len(resumed.seen) < len(whole.seen)
     assert all(torch.equal(value, resumed.state_dict()[name]) for name, value in whole.state_dict().items())
-
-
-def test_what_learns_from_labels_sees_the_fixed_windows(drawn):
-    seen = train(drawn, LabelledSpy).seen
-    assert (starts(seen) == (LENGTH - T) // 2).all()
 
 
 def test_an_estimator_trains_on_drawn_windows_and_embeds_fixed_ones(drawn):

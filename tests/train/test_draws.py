@@ -1,7 +1,11 @@
 import numpy as np
+import pytest
 import torch
 
+from dicot.methods import METHODS
+from dicot.methods.base import Method
 from dicot.train.draws import epoch_order, plan_generator, seed_step, weights_seed
+from dicot.train.encoded import encoded_per_time_step
 
 
 def test_an_epoch_visits_every_case_once_in_its_own_order():
@@ -26,3 +30,32 @@ def test_a_step_draws_the_same_whatever_came_before():
         assert torch.equal(torch.rand(3), first)
         seed_step(4, 8, torch.device("cpu"))
         assert not torch.equal(torch.rand(3), first)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("catt", 1),
+        ("supervised", 1),
+        ("across", 2),
+        ("infots", 2),
+        ("tstcc", 2),
+        ("cost", 3),
+        ("tfc", 4),
+        ("simmtm", 4),
+    ],
+)
+def test_whole_cases_are_counted_as_often_as_they_are_encoded(name, share, waves):
+    assert encoded_per_time_step(name, {}, waves, seed=1, steps=3) == share
+
+
+def test_a_method_of_ones_own_and_every_registered_one_are_counted(waves):
+    class Twice(Method):
+        summary = paper = complexity = "a toy"
+
+        def loss(self, batch, plan):
+            return (self.encoder.embed(batch.x) - self.encoder.embed(batch.x[..., ::2])).square().mean()
+
+    assert encoded_per_time_step(Twice, {}, waves, seed=1, steps=2) == 1.5
+    assert all(encoded_per_time_step(name, {}, waves, seed=1, steps=1) >= 1 for name in ("tnc", "ts2vec", "soft"))
+    assert len(METHODS) == 12, "a new method belongs into one of these tests"

@@ -2,7 +2,6 @@
 
 import gc
 import logging
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from dicot.data import Windows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
-from dicot.train.batches import is_streamed
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 
@@ -143,20 +141,6 @@ def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases
     assert len(histories[0]) == 20
 
 
-def test_after_a_capture_that_failed_memory_is_given_back(waves, monkeypatch):
-    kind = METHODS["catt"]
-    usual = kind.loss
-    monkeypatch.setattr(
-        kind, "loss", lambda self, batch, plan: usual(self, batch, plan) * (1 + 0 * batch.x[0, 0, 0].item())
-    )
-    torch.cuda.empty_cache()
-    before = torch.cuda.memory_reserved()
-    losses("catt", waves, "graphs", 12)
-    gc.collect()
-    torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved() <= before + 2**27
-
-
 # Batches that are streamed, and optimisers of the caller's choice.
 
 
@@ -168,39 +152,6 @@ def test_streamed_batches_give_the_same_losses(name, waves, caplog):
     with caplog.at_level(logging.WARNING, "dicot"):
         assert run("streamed") == run("device")
     assert not caplog.records
-
-
-def test_data_larger_than_half_of_the_free_memory_is_streamed():
-    train = Windows(np.zeros((64, 2, 2**20), np.float32))  # 512 MiB
-    device = torch.device("cuda")
-    torch.cuda.empty_cache()
-    assert not is_streamed(train, "auto", device, torch.float32)
-    try:
-        leave(0.9 * 2**30)
-        assert is_streamed(train, "auto", device, torch.float32)
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
-
-
-def test_an_optimiser_that_can_be_captured_runs_in_graphs(waves, caplog):
-    def run(stepper: str) -> list[float]:
-        optimiser = partial(torch.optim.Adam, capturable=True)
-        return pretrain(
-            method("dicot"), waves, Recipe(30, 8), seed=1, device="cuda", stepper=stepper, optimiser=optimiser
-        ).loss
-
-    with caplog.at_level(logging.WARNING, "dicot"):
-        replayed = run("graphs")
-    assert not caplog.records
-    np.testing.assert_allclose(replayed[:6], run("eager")[:6], rtol=1e-3)
-
-
-def test_an_optimiser_that_cannot_be_captured_runs_op_by_op_and_says_so(waves, caplog):
-    with caplog.at_level(logging.WARNING, "dicot"):
-        history = pretrain(
-            method("dicot"), waves, Recipe(5, 8, lr=1e-3), seed=1, device="cuda", optimiser=torch.optim.SGD
-        )
-    assert len(history) == 5 and "SGD" in caplog.text
 
 
 def test_a_run_that_ends_early_has_the_history_of_its_weights(waves, tmp_path):

@@ -137,12 +137,6 @@ def method(n_channels: int = 2) -> DiCOT:
     return DiCOT(InceptionTime(n_channels, dim=8))
 
 
-def test_the_batch_shrinks_to_the_number_of_cases(waves):
-    few = waves.subset([0, 1, 2])
-    assert len(pretrain(method(), few, Recipe(4, 8), seed=0, device="cpu")) == 4
-    assert len(pretrain(method(), waves.subset([0]), Recipe(2, 8), seed=0, device="cpu")) == 2
-
-
 def test_history_is_plain_data_and_each_step_is_told_once(waves):
     told: list[Step] = []
     history = pretrain(method(), waves, Recipe(6, 8), seed=0, device="cpu", on_step=told.append)

@@ -1,6 +1,6 @@
 """Several runs in one call."""
 
-import time
+import logging
 
 import numpy as np
 import torch
@@ -39,16 +39,6 @@ def test_each_run_ends_as_it_does_alone(waves):
         assert not one.method.training
 
 
-def test_no_runs_and_the_callers_random_state(waves):
-    assert pretrain_many([], device="cpu") == []
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    one = run("dicot", 0, waves)
-    torch.set_rng_state(before)
-    pretrain_many([one], device="cpu")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_a_run_that_fails_leaves_the_others_if_somebody_is_told(waves):
     broken = Windows(np.full_like(waves.x, np.nan))
     told: dict[int, str] = {}
@@ -61,8 +51,14 @@ def test_a_run_that_fails_leaves_the_others_if_somebody_is_told(waves):
     assert histories[0] is None and len(histories[1]) == 12
 
 
-def test_seconds_add_up(waves):
-    started = time.perf_counter()
-    histories = pretrain_many([run("dicot", seed, waves) for seed in range(3)], device="cpu")
-    whole = time.perf_counter() - started
-    assert 0 < sum(history.seconds for history in histories) <= whole
+def history(waves, **more):
+    torch.manual_seed(0)
+    method = build_method("dicot", InceptionTime(waves.n_channels, dim=16), {})
+    return pretrain(method, waves, Recipe(4, 8), seed=0, device="cpu", **more)
+
+
+def test_without_a_gpu_graphs_fall_back_with_a_reason(waves, caplog):
+    with caplog.at_level(logging.WARNING, "dicot"):
+        fallen_back = history(waves, stepper="graphs")
+    assert "need a GPU" in caplog.text
+    assert fallen_back.loss == history(waves, stepper="eager").loss == history(waves).loss

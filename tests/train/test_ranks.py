@@ -14,10 +14,9 @@ from safetensors.torch import load_file
 from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
 
-from dicot.core.errors import InputError
-from dicot.core.processes.launcher import MEETING, Place, find_place
-from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
-from dicot.train import Checkpoint, join_ranks
+from dicot.core.processes.launcher import Place
+from dicot.core.processes.ranks import Ranks
+from dicot.train import Checkpoint
 
 ALL = "DICOT_RANKS" in os.environ
 CHOSEN = os.environ.get("DICOT_RANKS", "").split(",")
@@ -120,31 +119,3 @@ def test_shares_are_all_cases_once_and_differ_by_one_at_most(n_cases, world):
     assert [case for share in shares for case in range(n_cases)[share]] == list(range(n_cases))
     sizes = [share.stop - share.start for share in shares]
     assert max(sizes) - min(sizes) <= 1
-
-
-def test_a_single_process_joins_nobody(monkeypatch):
-    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", MEETING):
-        monkeypatch.delenv(name, raising=False)
-    with join_ranks() as ranks:
-        assert ranks is ALONE is current_ranks()
-    assert not torch.distributed.is_initialized()
-
-
-def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv(MEETING, "nowhere")
-    with (
-        pytest.raises(InputError, match="Process 1 of this machine needs a GPU of its own, and torch sees 1"),
-        join_ranks(),
-    ):
-        pass
-    with pytest.raises(InputError, match="got 'cuda:1'"), join_ranks(device="cuda:1"):
-        pass
-
-
-def test_variables_of_somebody_else_are_no_place_among_others():
-    assert find_place({"RANK": "1", "WORLD_SIZE": "2"}).world == 1
-    assert find_place({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}).rank == 1

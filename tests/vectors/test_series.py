@@ -133,17 +133,6 @@ def test_a_file_that_was_changed_is_named_and_not_drawn(folder: Path, tmp_path: 
     assert said.startswith(f"The recordings of {out} have changed since they were embedded: {folder / 'a.csv'}, {b}.")
 
 
-def test_a_file_that_changes_later_is_not_drawn_either(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "v.npz"
-    embed_recordings(mean, "abc", out, folder, {"window": "1s", "time": "t", "group": "who"})
-    vectors, windows = read_vectors(out), Windows.from_folder(folder, "1s", time="t", group="who")
-    series = found(vectors, path=out)
-    for file in folder.iterdir():
-        file.write_text(file.read_text().replace("1", "2"))
-    np.testing.assert_array_equal(series.window(0), windows.x[0])  # read when it was still as it had been
-    assert series.window(len(vectors) - 1) is None and list(series.lost) == ["b"]
-
-
 def test_without_a_hash_the_time_steps_tell(folder: Path, tmp_path: Path) -> None:
     known, _ = vectors_of(folder, "1s", time="t", group="who")
     write_walk(folder / "b.csv", np.arange(30) / 20)
@@ -166,43 +155,6 @@ def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
         series_of(known, str(tmp_path / "all.csv"), {"case": "user"})
 
 
-def test_a_rate_is_needed_where_no_time_is_known(tmp_path: Path) -> None:
-    write(tmp_path / "one.csv", {"v": -np.arange(200.0)})
-    known, x = vectors_of(tmp_path / "one.csv", "0.5s", rate=50.0)
-    series = found(known, str(tmp_path / "one.csv"), {}, 50.0)
-    assert series.rate == 50
-    np.testing.assert_array_equal(series.window(3), x[3])
-    with pytest.raises(InputError, match=r"no time stamps.*rate"):
-        series_of(known, str(tmp_path / "one.csv"), {})
-    steps, x = vectors_of(tmp_path / "one.csv", 25)
-    series = found(steps, str(tmp_path / "one.csv"))  # places in time steps need none
-    np.testing.assert_array_equal(series.window(3), x[3])
-
-
-def test_other_recordings_than_those_embedded_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "one.csv", {"v": np.arange(200.0)})
-    write(tmp_path / "other" / "two.csv", {"v": np.arange(200.0)})
-    write(tmp_path / "short" / "one.csv", {"v": np.arange(3.0)})
-    known = Vectors(np.zeros((1, 2), np.float32), np.array(["one"]), np.array([100.0]), np.array([150.0]))
-    with pytest.raises(InputError, match="they are one, the data have two"):
-        series_of(known, str(tmp_path / "other"), {})
-    with pytest.raises(InputError, match=r"no time steps of 'one' from 100 to 150, where row 0 of the file of vectors"):
-        series_of(known, str(tmp_path / "short"), {})
-    with pytest.raises(InputError, match="There is no file or folder"):
-        series_of(known, str(tmp_path / "nowhere"), {})
-
-
-def test_a_recording_that_is_not_there_is_named_and_its_windows_have_no_series(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write(tmp_path / "r" / f"{name}.csv", {"v": np.arange(50.0)})
-    known, _ = vectors_of(tmp_path / "r", 10)
-    (tmp_path / "r" / "a.csv").unlink()
-    series = found(known, str(tmp_path / "r"))
-    assert list(series.lost) == ["a"]
-    assert series.window(0) is None and series.surroundings(0) is None
-    assert series.window(len(known) - 1) is not None
-
-
 def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(folder: Path, tmp_path: Path) -> None:
     known, x = vectors_of(folder, "1s", time="t", channels=["x"], rate=10.0)
     assert series_of(known, None, {}) is None
@@ -216,25 +168,6 @@ def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(
     (folder / "dicot.toml").write_text('time = "t"\nchannels = ["x"]\nresample = true\n')
     with pytest.raises(InputError, match="to which rate.*rate"):
         series_of(known, folder, {})
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        {"kind": "recordings", "options": 3},
-        {"kind": "recordings", "options": {}, "recordings": {"a": "somewhere"}},
-        {"kind": "file", "options": {}, "data": []},
-        {"kind": "dream", "options": {}},
-        {"kind": "recordings", "options": {}, "recordings": {}, "channels": "xy"},
-        {"kind": "recordings", "options": {}, "recordings": {}, "n_times": "10"},
-        {"kind": "recordings", "options": {}, "recordings": {}, "n_times": 2.5},
-        {"kind": "recordings", "options": {}, "recordings": {}, "channels": ["x", 3]},
-    ],
-)
-def test_a_damaged_source_is_refused(source: dict, tmp_path: Path) -> None:
-    known = Vectors(np.zeros((1, 2), np.float32), source=source)
-    with pytest.raises(InputError, match=r"w\.npz is damaged: .* cannot be used .*Embed it again"):
-        series_of(known, None, {}, path=tmp_path / "w.npz")
 
 
 def test_cases_are_rows_of_the_data(tmp_path: Path) -> None:

@@ -1,22 +1,12 @@
 import importlib
-import re
 
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError
-from dicot.store.vectors import check_vector_file, read_vectors, row_files, write_vectors
+from dicot.store.vectors import read_vectors, write_vectors
 
 X = np.array([[1.5, 2.5], [3.5, 4.5]], np.float32)
 TWO = {"train": {"X": X, "y": np.array(["a", "b"])}, "test": {"X": X[:1], "group": np.array([7])}}
-
-
-@pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_objects_are_not_written(tmp_path, suffix):
-    parts = {"": {"X": X, "y": np.array(["a", None], dtype=object)}}
-    with pytest.raises(InputError, match="y must be numbers or text"):
-        write_vectors(tmp_path / f"v.{suffix}", parts)
-    assert not list(tmp_path.iterdir())
 
 
 WINDOWS = {
@@ -79,23 +69,6 @@ def test_both_parts_are_read_one_after_the_other(tmp_path, arrow, suffix):
     assert np.array_equal(held.group, [np.nan, np.nan, 7], equal_nan=True)
 
 
-@pytest.mark.slow
-def test_writing_a_parquet_does_not_hold_all_rows(tmp_path, arrow):
-    from dicot.core.gpu.device import peak_memory
-
-    n, f = 150_000, 256  # 146 MiB
-    with row_files(tmp_path / "v.parquet") as make:
-        file = make(n, f)
-        for at in range(0, n, 10_000):
-            file[at : at + 10_000] = np.full((10_000, f), at, np.float32)
-        write_vectors(tmp_path / "w.parquet", {"": {"X": X}})  # pyarrow is loaded before the measurement
-        with peak_memory("cpu") as peak:
-            write_vectors(tmp_path / "v.parquet", {"": {"X": file.read()}})
-            grown = peak()
-    assert grown < 90 * 2**20
-    assert read_vectors(tmp_path / "v.parquet").x[::10_000, 0].tolist() == list(range(0, n, 10_000))
-
-
 def test_a_table_that_pandas_wrote_again_is_read(tmp_path, arrow):
     write_vectors(tmp_path / "v.parquet", {"": WINDOWS})
     table = frame(tmp_path / "v.parquet").assign(note="seen", label=["walk", "sit"])
@@ -104,55 +77,3 @@ def test_a_table_that_pandas_wrote_again_is_read(tmp_path, arrow):
     held = read_vectors(tmp_path / "w.parquet")
     assert np.array_equal(held.x, X[::-1]) and held.recording.tolist() == ["b.csv", "a.csv"]
     assert held.label.tolist() == ["sit", "walk"]
-
-
-def test_a_write_that_fails_leaves_the_old_parquet(tmp_path, arrow):
-    path = tmp_path / "v.parquet"
-    write_vectors(path, {"": WINDOWS})
-    before = path.read_bytes()
-    with pytest.raises(InputError, match="start must be numbers"):
-        write_vectors(path, {"": {**WINDOWS, "start": np.array(["now", "then"])}})
-    with pytest.raises(InputError, match="group must be numbers or text, one for each of the 2"):
-        write_vectors(path, {"": {**WINDOWS, "group": np.arange(3)}})
-    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
-
-
-def bad_tables(pa):
-    lists = pa.array([[1.0, 2.0], [3.0, 4.0]])
-    return {
-        "one column 'vector'": {"vectors": lists},
-        "column 'vector' must hold lists": {"vector": pa.array([1.0, 2.0])},
-        "lists of other lengths from row 0": {"vector": pa.array([[1.0], [2.0, 3.0]])},
-        "empty cells": {"vector": pa.array([[1.0], None])},
-        "missing numbers": {"vector": pa.array([[1.0], [None]])},
-        "'start' must hold seconds": {"vector": lists, "start": pa.array(["a", "b"])},
-        "column 'label' must hold numbers or text": {"vector": lists, "label": lists},
-        "holds 0 vectors": {"vector": pa.array([], pa.list_(pa.float32()))},
-    }
-
-
-@pytest.mark.parametrize("number", range(8))
-def test_a_parquet_that_does_not_fit_is_named_with_its_column(tmp_path, arrow, number):
-    said, columns = list(bad_tables(arrow).items())[number]
-    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), tmp_path / "v.parquet")
-    with pytest.raises(InputError, match=said) as caught:
-        read_vectors(tmp_path / "v.parquet")
-    assert "v.parquet" in str(caught.value)
-
-
-def test_files_that_hold_no_vectors_are_refused(tmp_path):
-    with pytest.raises(InputError, match="unknown suffix '.csv'"):
-        check_vector_file(tmp_path / "v.csv")
-    for name, said in (("v.csv", "suffix '.csv'"), ("absent.npz", "There is no file")):
-        with pytest.raises(InputError, match=said):
-            read_vectors(tmp_path / name)
-    for arrays, said in (
-        ({"Z": X}, "no array 'X'"),
-        ({"X": X[0]}, "(cases, features)"),
-        ({"X": X, "y": np.arange(3)}, "'label' holds int64 (3,) beside 2"),
-        ({"X": X, "start": np.array(["a", "b"])}, "'start' must hold seconds"),
-    ):
-        np.savez(tmp_path / "v.npz", **arrays)
-        with pytest.raises(InputError, match=re.escape(said)) as caught:
-            read_vectors(tmp_path / "v.npz")
-        assert "v.npz" in str(caught.value)

@@ -50,17 +50,6 @@ def test_number_place_and_order_of_the_cuts_have_the_right_distribution():
     assert share[10:].sum() == 0, "no cut after T - 3"
 
 
-@pytest.mark.parametrize(("n_times", "max_segments"), [(1, 8), (2, 8), (3, 8), (20, 2)])
-def test_nothing_to_permute(n_times, max_segments):
-    x = torch.randn(16, 2, n_times)
-    assert torch.equal(permute(x, max_segments), x)
-
-
-def test_more_segments_than_a_short_case_has():
-    out = permute(torch.arange(4.0).expand(50, 1, -1), 100)
-    assert torch.equal(out.sort(dim=2).values[0, 0], torch.arange(4.0))
-
-
 def test_one_factor_per_case_and_channel_or_per_time_step():
     torch.manual_seed(0)
     x = torch.ones(400, 3, 50, dtype=torch.float64)

@@ -3,7 +3,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.core.errors import InputError
 from dicot.nets.views.blocks import block_layout, cut_blocks, paper_rule, subblocks
 
 LENGTHS = st.integers(4, 3000)
@@ -48,20 +47,6 @@ def test_exact_blocks_are_k_distinct_ones_that_reach_both_ends(n_times, k, overl
 )
 def test_the_paper_rule_by_hand(n_times, k, expected):
     assert paper_rule(n_times, k, 0.5) == expected
-
-
-@pytest.mark.parametrize("rounding", ["paper", "exact"])
-@pytest.mark.parametrize("n_times", [2, 3])
-def test_two_and_three_time_steps_become_blocks_of_one(n_times, rounding):
-    blocks = block_layout(n_times, 5, 0.5, rounding)
-    assert (blocks.length, blocks.starts) == (1, tuple(range(n_times)))
-
-
-def test_one_time_step_and_unknown_rounding_are_refused():
-    with pytest.raises(InputError, match="at least 2 time steps; got 1"):
-        block_layout(1, 2, 0.5)
-    with pytest.raises(InputError, match="Unknown rounding 'exakt'. Did you mean 'exact'"):
-        block_layout(20, 2, 0.5, "exakt")
 
 
 @given(st.integers(4, 60), st.integers(2, 10), st.sampled_from(["paper", "exact"]))

@@ -9,10 +9,9 @@ from dicot.data.cases import to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet
 from dicot.data.naming import listed
 from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
-from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, RawCases
 from dicot.data.reading import Reading
-from dicot.data.tables import table_cases
+from dicot.data.tables import read_table, table_cases
 from dicot.data.textforms import read_text
 from dicot.data.widefile import read_rows
 

@@ -224,19 +224,15 @@ def _checked_identity(windows: Windows) -> dict[str, Any]:
     """Return what is known of a case's place in a recording, converted; refuse what fits no case."""
     n = len(windows)
     known: dict[str, Any] = {}
-    if windows.recording is not None:
-        known["recording"] = np.asarray(windows.recording)
-        if known["recording"].shape != (n,) or known["recording"].dtype.kind != "U":
-            raise InputError(f"recording must hold one name, a text, for each of the {n} cases.")
     if (windows.start is None) != (windows.end is None):
         raise InputError("start and end belong together. Pass both or neither.")
-    if windows.start is not None:
-        start, end = known["start"], known["end"] = (
-            np.asarray(windows.start, np.float64),
-            np.asarray(windows.end, np.float64),
-        )
-        if start.shape != (n,) or end.shape != (n,):
-            raise InputError(f"start and end must have one value for each of the {n} cases.")
+    for what, kind in (("recording", None), ("start", np.float64), ("end", np.float64)):
+        if (values := getattr(windows, what)) is not None:
+            known[what] = np.asarray(values, kind)
+            if known[what].shape != (n,) or known[what].dtype.kind not in "Uf":
+                raise InputError(f"{what} must have one value for each of the {n} cases: a name, or a time.")
+    if "start" in known:
+        start, end = known["start"], known["end"]
         if len(wrong := np.flatnonzero(~(np.isfinite(start) & np.isfinite(end) & (end > start)))):
             raise InputError(
                 f"A window must end after its start; {name_cases(wrong)} does not: {start[wrong[0]]:g} to "

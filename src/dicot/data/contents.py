@@ -30,12 +30,6 @@ def is_as_before(file: Path, facts: dict[str, Any]) -> bool:
     return _hash(file) == str(facts["sha256"])
 
 
-def seems_as_before(file: Path, facts: dict[str, Any]) -> bool:
-    """Tell the same at once: of a file with another time of change only a small one is read."""
-    size, changed = _state(file)
-    return size == facts["bytes"] and (size > CHEAP or changed == facts.get("changed") or is_as_before(file, facts))
-
-
 def are_facts(entry: Any) -> bool:
     """Tell whether what a file says of another is whole; older ones have neither time nor hashes."""
     if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):

@@ -179,19 +179,12 @@ class Cut:
         longest: dict[str, int] = {}
         for i, run in runs:
             longest[tracks[i].name] = max(run.stop - run.start, longest.get(tracks[i].name, 0))
-        cut = len(runs) - len(tracks)
         if max(longest.values(), default=0) < self.length:
-            gaps = f", cut at {cut} gap(s)" if cut > 0 else ""
-            wider = ", or a larger gap= if the time stamps are only uneven" if cut > 0 else ""
-            error = NoWindowError(
-                f"No recording is as long as a window of {self.length} time steps: {len(tracks)} recording(s) of "
-                f"{len(self.channels)} channel(s) came{gaps}, the longest with {max(longest.values(), default=0)} time "
-                f"steps. Use a smaller window= (--window){wider}."
-            )
+            error = no_window(self.length, max(longest.values(), default=0))
             error.left = left
             raise error
         short = {name: n for name, n in longest.items() if n < self.length}
-        warn_of_short(short, self.length, " without a gap" if cut > 0 else "")
+        warn_of_short(short, self.length)
 
 
 @final
@@ -424,12 +417,20 @@ def without_noise(times: Seconds, rate: float | None) -> Seconds:
     return out
 
 
-def warn_of_short(short: Mapping[str, int], length: int, cut: str = "") -> None:
+def no_window(length: int, longest: int) -> NoWindowError:
+    """Return the error for recordings that are all shorter than a window."""
+    return NoWindowError(
+        f"No recording is as long as a window of {length} time steps; the longest stretch without a gap has {longest}. "
+        "Use a smaller window= (--window), or a larger gap= if the time stamps are only uneven."
+    )
+
+
+def warn_of_short(short: Mapping[str, int], length: int) -> None:
     """Name recordings that give no window, if there are any, with their time steps."""
     if short:
         warnings.warn(
             f"Left out recording{'s' if len(short) > 1 else ''} {listed(list(short))} "
-            f"({listed(list(map(str, short.values())))} time steps{cut}): shorter than a window of {length}.",
+            f"({listed(list(map(str, short.values())))} time steps without a gap): shorter than a window of {length}.",
             ShortRecordingWarning,
             stacklevel=5,
         )

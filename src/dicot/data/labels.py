@@ -1,12 +1,12 @@
 """Labels, groups, names of channels and rates as users pass them: checked, and as numbers or text."""
 
 import hashlib
-import math
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
@@ -112,9 +112,7 @@ def _plain(values: Array, what: str) -> Array:
 
 
 def _is_lost(value: Any) -> bool:
-    # pandas.NA cannot be compared, so it is told by its name.
-    lost = value is None or type(value).__name__ in ("NAType", "NaTType")
-    return lost or value == "" or (isinstance(value, float) and math.isnan(value))
+    return value is None or value is pd.NA or value is pd.NaT or value == "" or value != value
 
 
 def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:

@@ -50,12 +50,6 @@ def map_npy(path: Path) -> Array:
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def read_npy(path: Path) -> Array:
-    """Read the array of a .npy file into memory."""
-    with naming(path):
-        return np.asarray(np.load(path, allow_pickle=False))
-
-
 @final
 class Npz:
     """An open .npz file."""

@@ -1,10 +1,16 @@
-"""READERS: how files are read by their suffix, as recordings or as cases. A new kind of file is one line here."""
+"""READERS: how files are read by their suffix, as recordings or as cases. A new kind of file is one line here.
 
+What a library reads whole, .npz, .parquet, .mat and .wav, is read here too.
+"""
+
+import warnings
 from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from dicot.core.errors import InputError
+import numpy as np
+
+from dicot.core.errors import InputError, UnusedKeysWarning
 from dicot.data.casefiles import (
     Content,
     archive_cases,
@@ -15,14 +21,12 @@ from dicot.data.casefiles import (
 )
 from dicot.data.csvfile import read_csv
 from dicot.data.edf import read_edf
-from dicot.data.matfile import read_mat
-from dicot.data.naming import naming
+from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
-from dicot.data.parquetfile import read_parquet
 from dicot.data.reading import Reading
-from dicot.data.recording import Parts, Recording, recordings_of
-from dicot.data.roles import parts_of_arrays
-from dicot.data.wavfile import read_wav
+from dicot.data.recording import Parts, Recording, recordings_of, signals
+from dicot.data.roles import parts_of_arrays, parts_of_table
+from dicot.data.tables import read_table, table_columns
 from dicot.data.wfdb import read_wfdb
 
 
@@ -37,16 +41,52 @@ def _read_npz(path: Path, reading: Reading) -> Parts:
     return parts_of_arrays(load_npz(path), reading)
 
 
+def _read_parquet(path: Path, reading: Reading) -> Parts:
+    return parts_of_table(table_columns(read_table(path)), reading)
+
+
+def _read_mat(path: Path, reading: Reading) -> Parts:
+    """Read a matrix X (channels, time), or one vector for each channel."""
+    from scipy.io import loadmat
+
+    try:
+        found = loadmat(path, spmatrix=False)
+    except NotImplementedError as error:
+        raise InputError("It is a file of MATLAB 7.3, which is not read. Save it in MATLAB with -v7.") from error
+    variables = {name: value for name, value in found.items() if not name.startswith("__")}
+    held = {n: a for n, a in variables.items() if isinstance(a, np.ndarray) and a.dtype.kind in "biuf" and a.size}
+    if left := [name for name in variables if name not in held]:
+        warnings.warn(f"{path}: not used, no matrix of numbers: {listed(left)}.", UnusedKeysWarning, stacklevel=2)
+    # MATLAB has neither scalars nor vectors: they are matrices with one row or column.
+    return parts_of_arrays({name: a.reshape([n for n in a.shape if n > 1][:2]) for name, a in held.items()}, reading)
+
+
+def _read_wav(path: Path, reading: Reading) -> Parts:
+    """Read sound: whole numbers as shares of the largest, other numbers as they are."""
+    from scipy.io import wavfile
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Chunk .* not understood", wavfile.WavFileWarning)
+        warnings.filterwarnings("error", category=wavfile.WavFileWarning)  # such as a file that ends too early
+        rate, stored = wavfile.read(path)
+    values = stored.reshape(len(stored), -1).T
+    if stored.dtype == np.uint8:  # the only width without a sign
+        values = (values.astype(np.float32) - 128) / 128
+    elif stored.dtype.kind == "i":  # 24 bits come as the high ones of 32
+        values = (values / -float(np.iinfo(stored.dtype).min)).astype(np.float32)
+    return signals({f"channel {i}": row for i, row in enumerate(values)}, reading, rate=float(rate))
+
+
 READERS: dict[str, Reader] = {
     ".csv": Reader(read_csv, csv_cases),
     ".csv.gz": Reader(read_csv),
-    ".parquet": Reader(read_parquet, parquet_cases),
+    ".parquet": Reader(_read_parquet, parquet_cases),
     ".npz": Reader(_read_npz, npz_cases),
     ".npy": Reader(None, npy_cases),
-    ".mat": Reader(read_mat),
+    ".mat": Reader(_read_mat),
     ".edf": Reader(read_edf),
     ".hea": Reader(read_wfdb),
-    ".wav": Reader(read_wav),
+    ".wav": Reader(_read_wav),
     ".ts": Reader(None, archive_cases),
     ".tsv": Reader(None, archive_cases),
     ".arff": Reader(None, archive_cases),

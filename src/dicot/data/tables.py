@@ -1,17 +1,50 @@
-"""Long tables: one row per case and time step, one column per channel."""
+"""Tables in memory and .parquet files; of long ones, with a row per case and time step, the cases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Number
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, did_you_mean
+from dicot.core.storage import arrow
 from dicot.data.cases import to_array
 from dicot.data.labels import check_labels
 from dicot.data.policies import Array, name_cases
 from dicot.data.texts import is_number
+
+# What unpacks to less is harmless; above it a file must be worth a hundredth of what it asks for.
+_SMALL, _MOST_TIMES, _LEAST_BYTES = 1 << 28, 100, 4
+
+
+def read_table(path: Path) -> Any:
+    """Read a .parquet file as a pyarrow Table."""
+    with open_parquet(path) as file:
+        return file.read()
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a .parquet file to read from, checked by the checksums of its pages."""
+    _, parquet = arrow()
+    # Not by memory map, which a truncated file would turn into a crash of the process.
+    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        refuse_bomb(path, file.metadata.num_rows * file.metadata.num_columns)
+        yield file
+
+
+def refuse_bomb(path: Path, n_values: int) -> None:
+    """Refuse a file that unpacks to far more than it holds, by the number of its values."""
+    size, unpacked = path.stat().st_size, _LEAST_BYTES * n_values
+    if unpacked > max(_SMALL, _MOST_TIMES * size):
+        raise InputError(
+            f"{path} has {size:,} bytes and unpacks to {unpacked:,} or more, which may be made to fill the memory. "
+            "Divide it into several files."
+        )
 
 
 def table_cases(
@@ -42,7 +75,7 @@ def table_cases(
             f"The table has 0 rows, or no channel: no column of numbers beside {case!r} and {time!r}. Name channels= "
             "(--channels)."
         )
-    codes = _numbered(columns[case], case)
+    codes = _numbered(columns[case])
     _refuse_lost(codes < 0, case)
     names = columns[case][np.unique(codes, return_index=True)[1]]
     times = _times(columns[time], time)
@@ -119,22 +152,12 @@ def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None
 
 def lost_values(column: Array) -> NDArray[np.bool_]:
     """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
-    if column.dtype.kind in "fmM":
-        return np.isnan(column) if column.dtype.kind == "f" else np.isnat(column)
+    lost = np.asarray(pd.isna(column))
     if column.dtype.kind in "US":
-        return np.asarray(column == column.dtype.type())
-    if column.dtype != object:
-        return np.zeros(len(column), dtype=bool)
-    return np.array([_is_nothing(value) for value in column], dtype=bool)
-
-
-def _is_nothing(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value
-    # pandas.NA is neither equal nor unequal to itself, so it is told by its name.
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, Number) and value != value)
-    )
+        return lost | (column == column.dtype.type())
+    if column.dtype == object:
+        lost |= np.array([isinstance(value, str) and not value for value in column], dtype=bool)
+    return lost
 
 
 def _is_channel(column: Array, name: str) -> bool:
@@ -197,21 +220,17 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
         raise InputError(f"Column {name!r} has no value in {which}. Drop them.")
 
 
-def _numbered(column: Array, name: str) -> NDArray[np.intp]:
+def _numbered(column: Array) -> NDArray[np.intp]:
     """Number the values in order of first appearance; -1 for no value."""
     numbers = np.full(len(column), -1, dtype=np.intp)
-    seen: dict[Any, int] = {}
     present = ~lost_values(column)
-    try:
-        numbers[present] = [seen.setdefault(v, len(seen)) for v in column[present].tolist()]
-    except TypeError as error:
-        raise InputError(f"Column {name!r} must hold text or numbers; {error}.") from error
+    numbers[present] = pd.factorize(column[present])[0]
     return numbers
 
 
 def _constant(column: Array, name: str, codes: Array, order: Array, names: Array) -> Array:
     """Return the one value of each case."""
-    numbers = _numbered(column, name)[order]
+    numbers = _numbered(column)[order]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     differs = numbers != numbers[starts][codes]
     if differs.any():

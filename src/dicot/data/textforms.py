@@ -6,9 +6,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -61,33 +59,12 @@ def _loose(label: str) -> str | float:
         return label.lower()
 
 
-class TextOutline(NamedTuple):
-    """What can be told about a file without reading its values."""
-
-    header: TextHeader
-    n_cases: int
-    n_channels: int
-    n_times: int | None  # None where the lengths differ
-
-
 def read_text(path: str | Path) -> tuple[list[Array], Array | None]:
     """Read the cases (C, T_i) of a .ts, .tsv or .arff, NaN for ?, and the labels as strings (None without labels)."""
     header, lines, parse = _opened(Path(path))
     cases = [case for _, case in _parsed(Path(path), header, lines, parse)]
     labels = np.array([label for _, label in cases], dtype=np.str_) if header.labelled else None
     return [case for case, _ in cases], labels
-
-
-def outline_of_text(path: Path) -> TextOutline:
-    """Return the header, number of cases and shape of the first case."""
-    header, lines, parse = _opened(path)
-    if path.suffix.lower() == ".tsv":  # which has no header
-        cases = [line for _, line in lines]
-        header.classes = tuple(sorted({plain_text(line.partition("\t")[0].strip()) for line in cases}))
-        lines = iter(enumerate(cases, 1))
-    ((_, (first, _)),) = _parsed(path, header, islice(lines, 1), parse)
-    n_times = None if header.equal_length is False else first.shape[1]
-    return TextOutline(header, 1 + sum(1 for _ in lines), first.shape[0], n_times)
 
 
 def _parsed(

@@ -28,7 +28,7 @@ from dicot.core.progress import Bar
 from dicot.core.storage import arrow, check_writable
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
-from dicot.data.cutting import Cut, LeftOut, Outline, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
 from dicot.data.folders import read_named, refuse_mistaken
 from dicot.data.naming import listed, naming
 from dicot.data.readers import suffix_of
@@ -115,10 +115,7 @@ def build_corpus(
             shutil.rmtree(folder / FETCHED, ignore_errors=True)
         shards = [Shard(**one) for note in done.values() for one in note.get("shards", ())]
         if not shards:
-            raise NoWindowError(
-                f"No recording is as long as a window of {cut.length} time steps; the longest stretch without a "
-                f"gap has {max(_longest(looked).values())}. Use a smaller window= (--window)."
-            )
+            raise no_window(cut.length, max(_longest(looked).values()))
         _warn(looked, done, cut)
         about = {
             "plan": plan,

@@ -49,35 +49,30 @@ class MadeOf:
     @classmethod
     def from_dict(cls, said: Mapping[str, Any], what: str) -> "MadeOf":
         """Take what a file says, checked: anybody may have written it. `what` is the file in errors."""
-        known = {one.name: said[one.name] for one in fields(cls) if one.name in said}
-        made, problems = {"data": [], "options": {}, "model": "", "recordings": {}} | known, []
-        channels, entries = made.get("channels"), made["recordings"]
-        if made.get("kind") not in KINDS:
-            problems.append(f"its kind is {quoted(made.get('kind'))}")
-        for key in ("data", "channels"):
-            if made.get(key) is not None and not _are_texts(made[key]):
-                problems.append(f"its {key} are {quoted(made[key])}")
-        for key in ("n_times", "stride"):
-            if made.get(key) is not None and not is_whole(made[key], 1):
-                problems.append(f"its {key} is {quoted(made[key])}")
-        if not isinstance(made["options"], dict) or not isinstance(made["model"], str):
-            problems.append(f"its options are {quoted(made['options'])} and its model {quoted(made['model'])}")
-        if not isinstance(entries, dict) or not all(map(are_facts, entries.values())):
-            problems.append(f"its recordings are {quoted(entries)}")
-        if not problems:
-            try:
-                Reading(rate=made.get("rate"))
-                if made["kind"] == "recordings":
-                    Reading.from_dict(made["options"])
-                if not made["data"]:
-                    problems.append("it names no data")
-            except (InputError, TypeError) as error:
-                problems.append(str(error))
-        if problems:
+        made = {"data": [], "options": {}, "model": "", "recordings": {}}
+        made |= {one.name: said[one.name] for one in fields(cls) if said.get(one.name) is not None}
+        counts = [made[key] for key in ("n_times", "stride") if key in made]
+        sound = (
+            made.get("kind") in KINDS
+            and all(_are_texts(made.get(key, [])) for key in ("data", "channels"))
+            and bool(made["data"])
+            and all(is_whole(count, 1) for count in counts)
+            and isinstance(made["options"], dict)
+            and isinstance(made["model"], str)
+            and isinstance(made["recordings"], dict)
+            and all(map(are_facts, made["recordings"].values()))
+        )
+        try:
+            if not sound:
+                raise InputError(quoted(said))
+            Reading(rate=made.get("rate"))
+            if made["kind"] == "recordings":
+                Reading.from_dict(made["options"])
+        except (InputError, TypeError) as error:
             raise InputError(
-                f"{what} is damaged: what it says of its source cannot be used ({problems[0]}). Embed it again."
-            )
-        names = None if not channels else tuple(channels)
+                f"{what} is damaged: what it says of its source cannot be used ({error}). Embed it again."
+            ) from error
+        names = tuple(made.get("channels", ())) or None
         return cls(**{**made, "data": tuple(made["data"]), "channels": names})
 
 

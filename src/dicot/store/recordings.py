@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, NoWindowError
+from dicot.core.errors import DicotWarning, InputError
 from dicot.core.progress import Bar
 from dicot.core.storage import remove_leftovers
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.contents import facts_of, is_as_before, windows_hash
-from dicot.data.cutting import LeftOut
+from dicot.data.cutting import LeftOut, no_window
 from dicot.data.folders import file_name_of, refuse_mistaken
 from dicot.data.labels import join_column
 from dicot.data.naming import listed
@@ -133,10 +133,7 @@ def _run(
     there, added = 0 if old is None else len(old), 0 if store is None else len(store)
     if not there and not added:
         shutil.rmtree(work.folder)
-        raise NoWindowError(
-            f"No recording is as long as a window of {cut.length} time steps; the longest stretch without a gap "
-            f"has {max(stream.lengths.values())}. Use a smaller window= (--window)."
-        )
+        raise no_window(cut.length, max(stream.lengths.values()))
     columns = {} if old is None else old.columns()
     if store is not None:
         columns = _write(out, old, store, make, made, stream)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, final
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
-from dicot.data.contents import is_as_before, seems_as_before
+from dicot.data.contents import is_as_before
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
 from dicot.data.folders import file_name_of, named_recordings, read_named
@@ -168,7 +168,7 @@ class RecordedSeries(Series):
                 f"None of the recordings that {what} names is among the data: they are {listed(names)}, the data have "
                 f"{listed(list(files))}. Name what was embedded (--data)."
             )
-        problems = {name: self._problem(name, seems_as_before) for name in own.values() if name is not None}
+        problems = {name: self._problem(name) for name in own.values() if name is not None}
         absent = f"Its recording is not among the data, {listed(list(files))}. Name what was embedded (--data)."
         self.lost = {name: said for name, file in own.items() if (said := absent if file is None else problems[file])}
         for name in names:
@@ -219,12 +219,12 @@ class RecordedSeries(Series):
             "name the recordings that were embedded (--data), and their rate= where they have no time stamps."
         )
 
-    def _problem(self, name: str, is_same: Callable[[Path, dict[str, Any]], bool]) -> str:
+    def _problem(self, name: str) -> str:
         """Say why a file cannot be shown; nothing where it can."""
         file = self._files[name]
         if not file.is_file():
             return f"There is no {file}. Say where the recordings are (--data)."
-        if name in self._facts and not is_same(file, self._facts[name]):
+        if name in self._facts and not is_as_before(file, self._facts[name]):
             return f"{file} has changed since {self._what} was made of it. Put the former file back, or embed it again."
         return ""
 
@@ -235,7 +235,7 @@ class RecordedSeries(Series):
             return None
         with self._lock:
             if name not in self._held:
-                if problem := self._problem(name, is_as_before):
+                if problem := self._problem(name):
                     self.lost[recording] = problem
                     return None
                 self._held[name] = self._read(name)

@@ -21,9 +21,9 @@ from dicot.data.collection import check_groups, labelled, name_of_groups
 from dicot.data.labels import join_column
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
-from dicot.data.parquetfile import open_parquet, refuse_bomb
 from dicot.data.pieces import blocks
 from dicot.data.policies import Array
+from dicot.data.tables import open_parquet, refuse_bomb
 from dicot.data.texts import as_text, text_array
 from dicot.store.folder import VECTORS, Store
 from dicot.store.made_of import MadeOf
@@ -173,15 +173,8 @@ def _source(text: str) -> dict[str, Any]:
 
 
 def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
-    try:
-        with naming(path), open_parquet(path) as file:
-            return _from_parquet(path, file, make)
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # pyarrow has many for what a damaged file may hold
-        raise InputError(
-            f"{path} cannot be read as .parquet ({brief(error)}). It may be truncated or hold another format. {AGAIN}"
-        ) from error
+    with naming(path), open_parquet(path) as file:
+        return _from_parquet(path, file, make)
 
 
 def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:

@@ -1,5 +1,7 @@
 """The 128 univariate (UCR 2018) and 30 multivariate (UEA 2018) archive sets with their sizes, and six large sets."""
 
+from pathlib import Path
+
 from dicot.data.datasets.base import Sizes
 
 # name, training cases, test cases, time steps, classes
@@ -67,3 +69,6 @@ UCR: tuple[str, ...] = tuple(_UCR_SIZES)
 UEA: tuple[str, ...] = tuple(_UEA_SIZES)
 LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")  # of the Di-COT paper
 OFFICIAL: dict[str, Sizes] = _UCR_SIZES | _UEA_SIZES
+# The sets that a setting may be chosen on: half of the archives' that were at hand, drawn once, and two large ones. All
+# others are only reported: nothing is chosen by their scores.
+DEVELOPMENT = tuple(Path(__file__).with_name("development.txt").read_text(encoding="utf-8").split())

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from dicot.data.datasets import DATASETS, stand_ins
-from dicot.data.datasets.development import DEVELOPMENT
-from dicot.data.datasets.names import LARGE, UCR, UEA
+from dicot.data.datasets.names import DEVELOPMENT, LARGE, UCR, UEA
 from dicot.judge.bench.crossing import Entry, SuiteOptions, controls, cross, whole
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job

@@ -8,7 +8,7 @@ from typing import Any
 
 from dicot.core.errors import DicotError, InputError
 from dicot.core.storage import arrow, write_atomic
-from dicot.data.parquetfile import read_table
+from dicot.data.tables import read_table
 from dicot.judge.bench.ledger import COLUMNS, Contents, Ledger, Wanted, check_draws, result_of, row_of
 from dicot.judge.evaluation.model_protocols import every_protocol
 from dicot.judge.evaluation.result import Result

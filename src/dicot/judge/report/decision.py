@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from dicot.data.datasets import family_of
-from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
 from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.judge.protocols import PROTOCOLS
