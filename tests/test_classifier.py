@@ -156,13 +156,6 @@ def test_what_contradicts_the_embedder_is_refused(waves, embedder, settings, mes
     assert same.fit(waves.x, waves.y).predict(waves.x).shape == (24,)
 
 
-def test_pretrained_must_be_a_fitted_embedder(waves):
-    with pytest.raises(InputError, match="fitted TimeSeriesEmbedder; got str"):
-        TimeSeriesClassifier("dicot").fit(waves.x, waves.y)
-    with pytest.raises(NotFittedError):
-        TimeSeriesClassifier(TimeSeriesEmbedder()).fit(waves.x, waves.y)
-
-
 def test_cloning_keeps_the_fitted_embedder_for_searches(waves, embedder):
     model = TimeSeriesClassifier(embedder, steps=1, **QUICK)
     assert clone(model).pretrained is embedder

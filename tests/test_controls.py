@@ -6,7 +6,7 @@ from torch import nn
 from dicot.data import Windows
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.nets.encoders import InceptionTime, ResNet, as_encoder
+from dicot.nets.encoders import InceptionTime, as_encoder
 
 
 def fresh(kind=InceptionTime):
@@ -64,13 +64,6 @@ def test_controls_start_from_the_weights_the_method_starts_from(waves):
         assert control.history_.loss == []
         for ours, theirs in zip(control.encoder_.parameters(), start.parameters(), strict=True):
             assert torch.equal(ours, theirs)
-
-
-def test_a_backbone_with_dropout_can_be_calibrated(waves):
-    encoder = fresh(ResNet)
-    CONTROLS["calibrated"](encoder, waves, "cpu")
-    norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
-    assert all(int(norm.num_batches_tracked) == 1 for norm in norms)
 
 
 def test_any_batch_norm_is_calibrated_in_foreign_modules_too(waves):

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, MissingDataError, WindowLengthWarning
-from dicot.data.datasets import DATASETS, archive, available, card, load
+from dicot.core.errors import InputError, WindowLengthWarning
+from dicot.data.datasets import DATASETS, archive, available, load
 from dicot.data.datasets.archive import ArchiveSet
-from dicot.data.datasets.base import Card
-from dicot.data.datasets.names import UCR, UEA
 from dicot.judge.evaluation import contender, evaluate
 from dicot.judge.protocols import LinearProbe
 
@@ -77,47 +75,11 @@ def test_a_channel_that_ends_early_goes_on_with_zeros(data: Path) -> None:
         load("CharacterTrajectories")
 
 
-def test_labels_sort_as_numbers_when_they_are_numbers(data: Path) -> None:
-    write_ts(data.parent / "cache", "Coffee", "true", "10 2", "1,2:10\n3,4:2\n", "5,6:2\n")
-    assert load("Coffee").train.y.tolist() == [1, 0]  # type: ignore[union-attr]
-    write_ts(data.parent / "cache", "Meat", "true", "b a", "1,2:b\n3,4:a\n", "5,6:a\n")
-    assert load("Meat").train.y.tolist() == [1, 0]  # type: ignore[union-attr]
-
-
-def test_problems_name_the_data_set(data: Path) -> None:
-    save(data / "ucr" / "Wine.npz", y_test=np.array([8]))
-    with pytest.raises(InputError, match=r"Wine.*\[8"):
-        load("Wine")
-    save(data / "ucr" / "Yoga.npz", X_train=np.array([[1, NAN, 3, 4]]), y_train=np.array([7]))
-    with pytest.raises(InputError, match="Yoga.*NaN.*case 0"):
-        load("Yoga")
-    assert load("Yoga", missing="interpolate").train.x.tolist() == [[[1, 2, 3, 4]]]
-    (data / "uea" / "Libras.npz").write_bytes(b"no zip")
-    with pytest.raises(InputError, match=r"Libras\.npz"):
-        load("Libras")
-    assert "Libras" not in [card.name for card in available()]
-
-
 def test_the_order_of_places(data: Path) -> None:
     write_ts(data.parent / "cache", "Coffee", "true", "1 2", "1,2:1\n3,4:2\n", "5,6:2\n")
     assert load("Coffee").train.n_times == 2
     save(data / "ucr" / "Coffee.npz")
     assert load("Coffee").train.n_times == 3
-
-
-def test_unknown_and_missing_sets(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save(data / "ucr" / "MyOwnSet.npz")
-    assert load("myownset").family is None
-    with pytest.raises(InputError, match="OSULef.*OSULeaf"):
-        load("OSULef")
-    with pytest.raises(InputError, match="'MyOwnSet'"):
-        load("MyOwnSett")
-    monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", None)
-    with pytest.raises(MissingDataError, match=r"OSULeaf.*ucr/OSULeaf\.npz.*DICOT_DATA.*pip install"):
-        load("osuleaf")
-    monkeypatch.setenv("DICOT_DATA", str(data / "nowhere"))
-    with pytest.raises(InputError, match="DICOT_DATA.*nowhere"):
-        load("OSULeaf")
 
 
 def test_download_into_the_cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,46 +94,12 @@ def test_download_into_the_cache(data: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [c.name for c in available()] == ["ERing", "synthetic"]
 
 
-def test_cards_of_sets_without_published_sizes(data: Path) -> None:
-    save(data / "uea" / "NATOPS.npz", X_train=np.zeros((2, 4, 9)), X_test=np.zeros((5, 4, 9)))
-    write_ts(data.parent / "cache", "PLAID", "false", "1 2 3", "1,2:1\n3:2\n", "5,6:2\n")
-    cards = available()
-    assert [c.name for c in cards] == ["NATOPS", "PLAID", "synthetic"]
-    facts = [(c.family, c.n_train, c.n_test, c.n_channels, c.n_times, c.n_classes) for c in cards]
-    assert facts == [("uea", 2, 5, 4, 9, 2), ("ucr", 2, 1, 1, None, 2), ("synthetic", 90, 90, 2, 64, 3)]
-    assert all(isinstance(c, Card) and c.source and c.licence and c.citation for c in cards)
-
-
-def test_names() -> None:
-    assert (len(UCR), len(UEA), len(set(UCR) | set(UEA))) == (128, 30, 158)
-
-
 def test_paths(data: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", X=np.ones((2, 3)))
     assert load(tmp_path / "mine.npz").train.x.shape == (2, 1, 3)
     assert load(str(tmp_path / "mine.npz"), unequal="pad", length=5).train.x.shape == (2, 1, 5)
     with pytest.raises(InputError, match=r"other\.npz"):
         load("other.npz")
-
-
-def test_a_folder_is_no_data_set(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save(data / "ucr" / "MyOwnSet.npz")
-    monkeypatch.chdir(tmp_path)
-    for name in ("recordings", "GunPoint", "synthetic", "MyOwnSet"):
-        (tmp_path / name).mkdir()
-    for folder in ("recordings", "./recordings", tmp_path / "recordings"):
-        with pytest.raises(InputError, match=r"recordings.*\.csv, \.parquet.*Windows.from_folder") as caught:
-            load(folder)
-        assert len(str(caught.value)) < 400
-    assert (load("myownset").name, load("synthetic").name) == ("MyOwnSet", "synthetic")  # a name is not hidden
-    with pytest.raises(MissingDataError, match="GunPoint"):
-        card("GunPoint")
-
-
-def test_of_unknown_names_only_some_are_listed(data: Path) -> None:
-    with pytest.raises(InputError, match="dicot list datasets") as caught:
-        load("zzzzzz")
-    assert len(str(caught.value)) < 300
 
 
 def test_synthetic_is_fixed_and_balanced() -> None:

@@ -18,7 +18,7 @@ from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError, WindowLengthWarning
 from dicot.data import Windows, check_collection
 from dicot.methods.dicot import DiCOT
-from dicot.model.arguments import flat, grouped
+from dicot.model.arguments import grouped
 from dicot.model.controls import calibrated_control
 from dicot.nets.encoders import FCN
 from dicot.train import Recipe
@@ -210,14 +210,6 @@ def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_columns_are_those_of_the_last_fit(waves):
-    model = small().fit(waves.x[:, 0])
-    assert model.n_features_in_ == 32
-    model.fit(waves.x)
-    assert not hasattr(model, "n_features_in_")
-    model.transform(waves.x[:, :, :20])
-
-
 def test_time_step_features(waves):
     model = small(unequal="pad").fit(waves.x)
     h = model.transform_time_steps(waves.x)
@@ -280,18 +272,6 @@ def test_arguments_that_were_moved_say_where_they_are_and_unknown_ones_are_refus
             kind(learning_rate=3)
     with pytest.raises(InputError, match="features={'precision': 'tf32'}"):
         TimeSeriesEmbedder(embed_precision="tf32")
-
-
-def test_flat_settings_and_arguments_are_the_same_thing():
-    settings = {"steps": 3, "pooling": "max", "bank": 0, "scale": "case", "lr": 0.1, "embed_precision": "tf32"}
-    arguments = grouped({**settings, "layout": "nct", "missing": "error", "calibrate": None})
-    assert arguments == {
-        "steps": 3,
-        "features": {"pooling": "max", "bank": 0, "precision": "tf32"},
-        "prepare": {"scale": "case"},
-        "recipe": {"lr": 0.1},
-    }
-    assert grouped(flat(TimeSeriesEmbedder(**arguments).get_params())) == TimeSeriesEmbedder(**arguments).get_params()
 
 
 def test_one_time_step_raises_and_three_warn(waves):

@@ -11,8 +11,6 @@ from dicot.data import Split, Windows
 from dicot.judge.classical import RAW_FEATURES
 from dicot.judge.evaluation import (
     MODEL_PROTOCOLS,
-    TIDY,
-    Contender,
     Frozen,
     ModelProtocol,
     Result,
@@ -74,13 +72,6 @@ def test_every_contender_answers_and_every_protocol_scores(split):
     assert (trained.steps, trained.schedule, trained.device, trained.source) == (1, "per_step", "cpu", "waves")
 
 
-def test_the_frame_is_tidy(split):
-    pytest.importorskip("pandas")
-    data = run(split, ["raw-mean"], ["few_5", "clustering"]).frame()
-    assert tuple(data.columns) == TIDY
-    assert set(data.metric) >= {"accuracy", "nmi"} and data.value.notna().all()
-
-
 def test_a_result_is_a_number_or_a_reason():
     facts = {"suite": "s", "contender": "c", "source": "a", "target": "a", "protocol": "linear", "seed": 1}
     assert [row["value"] for row in Result(**facts, values={"accuracy": 7.0, "macro_f1": 8.0}).tidy()] == [7.0, 8.0]
@@ -104,14 +95,6 @@ def test_a_failure_is_a_row(split):
     assert {one.error for one in result.results} == {"RuntimeError: out of luck"}
     assert [one.protocol for one in result.results] == ["linear", "knn_all"]  # few_5 comes to linear, knn_5 to all
     assert all(np.isnan(value) for one in result.results for value in one.values.values())
-
-
-def test_a_protocol_that_fails_is_a_row_too(split):
-    one_class = Split(Windows(split.train.x, np.zeros(12, int)), split.test, name="one")
-    result = run(one_class, ["raw-mean"], ["linear", "clustering"])
-    linear, clustering = result.results
-    assert "class" in linear.error and clustering.error is None
-    assert result.error("raw-mean") is None
 
 
 def test_a_saved_model_is_not_fitted_again_and_its_controls_are_its_own(split):
@@ -179,20 +162,6 @@ def test_every_draw_is_a_row_and_a_fixed_contender_is_fitted_once(waves):
     assert values[:10] != values[10:]
 
 
-def test_one_draw_instead_of_ten(waves):
-    split = Split(waves, waves, name="waves")
-    once = run(split, ["raw-flat"], ["few_5", "knn_5", "linear"], [1, 2], subsets="per-seed").results
-    assert [(one.protocol, one.draw, one.subsets) for one in once[:3]] == [
-        ("few_5", 1, "per-seed"), ("knn_5", 1, "per-seed"), ("linear", 1, "")
-    ]  # fmt: skip
-    ten = run(split, ["raw-flat"], ["few_5"], [1]).results
-    assert once[0].values == ten[0].values and {one.subsets for one in ten} == {""}, "the first of the ten"
-    theirs = run(split, ["raw-flat"], ["few_5"], [1, 2], subsets="authors").results
-    assert theirs[0].values == theirs[1].values != once[0].values and theirs[0].subsets == "authors"
-    with pytest.raises(InputError, match="'per-seed'"):
-        run(split, ["raw-flat"], ["few_5"], subsets="per seed")
-
-
 def test_estimators_are_cloned_for_each_seed(split):
     """Two of one method have different names; the instance itself stays as it is."""
     mine = TimeSeriesEmbedder("dicot", device="cpu", random_state=9, **QUICK)
@@ -208,11 +177,6 @@ def test_estimators_are_cloned_for_each_seed(split):
     assert [one.contender for one in named.results] == ["small", "raw"]
     with pytest.raises(InputError, match="'raw-mean'"):
         run(split, ["raw-mean", "raw-mean"], ["knn_all"])
-
-
-def test_contenders_of_equal_settings_all_have_their_rows(split):
-    result = run(split, [Contender("a", "raw-mean"), Contender("b", "raw-mean")], ["knn_all"])
-    assert [one.contender for one in result.results] == ["a", "b"]
 
 
 def test_a_foreign_transformer_takes_part(split):

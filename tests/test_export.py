@@ -98,14 +98,6 @@ def test_every_encoder_and_pooling_agrees(encoder: str, pooling: str, tmp_path: 
         assert_same(deployed.transform(x), model.transform(x))
 
 
-def test_constant_stretches_are_not_decided_by_rounding(best: tuple[TimeSeriesEmbedder, OnnxEmbedder]):
-    model, deployed = best
-    x = np.round(cases(30, 2, 40), 1)
-    x[:, :, 13:35] = x[:, :, 13:14]
-    x[7] = 0.1
-    assert_same(deployed.transform(x), model.transform(x))
-
-
 @pytest.mark.parametrize("n_times", [1, 40])
 def test_parts_that_no_preset_has(n_times: int, tmp_path: Path):
     model = fitted(2, 40, method="calibrated", difference=True, bank=168, pooling="max")
@@ -206,7 +198,7 @@ def test_a_classifier_of_the_embeddings_is_a_second_output(n_labels: int, tmp_pa
     few = np.where(np.arange(60) < n_labels, y, "")
     few[:2] = "wide", "narrow"
     classifier = FewLabelClassifier(spreading="labels" if n_labels == 2 else "none").fit(z, few)
-    head = Head.load(Head.of(classifier).save(tmp_path / "head.safetensors"))
+    head = Head.load(classifier.head_.save(tmp_path / "head.safetensors"))
     np.testing.assert_allclose(head.predict_proba(z), classifier.predict_proba(z), rtol=1e-9, atol=1e-12)
     deployed = exported(model, tmp_path, classifier=head)
     assert deployed.classes == ("narrow", "wide")
@@ -287,16 +279,6 @@ def test_damaged_files_are_named(damage: str, best: tuple[TimeSeriesEmbedder, On
         OnnxEmbedder(path)
 
 
-def test_a_damaged_head_is_named(tmp_path: Path):
-    classifier = FewLabelClassifier().fit(np.random.default_rng(0).normal(size=(20, 5)), np.arange(20) % 2)
-    path = Head.of(classifier).save(tmp_path / "head.safetensors")
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(ModelFileError, match=r"head\.safetensors"):
-        Head.load(path)
-    with pytest.raises(InputError, match=r"'\.pkl'"):
-        Head.of(classifier).save(tmp_path / "head.pkl")
-
-
 def without_torch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a process that finds no torch: a finder in front of all others refuses it."""
     (folder / "sitecustomize.py").write_text(
@@ -353,8 +335,3 @@ def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(InputError, match=r"head\.safetensors is of vectors of the model .* and other is"):
         dicot("export", "other", "--onnx", "again.onnx", "--classifier", "head.safetensors")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_an_onnx_file_runs_on_the_cpu(tmp_path: Path):
-    with pytest.raises(InputError, match="runs on the CPU"):
-        dicot("embed", "model.onnx", "data.npz", "--out", tmp_path / "out.npz", "--device", "cuda")

@@ -102,17 +102,6 @@ def test_spreading_ends_where_a_linear_system_says():
     np.testing.assert_allclose(model.label_distributions_[hidden], wanted[hidden], atol=1e-4)
 
 
-def test_held_out_labels_choose():
-    x, y = moons(400)
-    model = FewLabelClassifier().fit(x, few(y, 10))
-    assert set(model.log_losses_) == {"none", "guesses"}
-    assert model.spreading_ == min(model.log_losses_, key=model.log_losses_.get)
-    assert FewLabelClassifier().fit(x, few(y, 1)).log_losses_ == {}
-    lonely = few(y, 10)
-    lonely[np.flatnonzero(lonely == 1)[1:]] = -1
-    assert FewLabelClassifier().fit(x, lonely).log_losses_ == {}, "one class alone with two labels"
-
-
 def test_the_temperature_lowers_the_log_loss_of_new_cases():
     rng = np.random.default_rng(3)
     y = np.arange(600) % 3
@@ -160,22 +149,6 @@ def test_unknown_labels_in_every_form(hide):
     text = model.classes_.dtype.kind == "U"
     assert (model.transduction_[known] == (NAMES[given[known]] if text else given[known])).all()
     assert set(model.transduction_) <= set(model.classes_)
-
-
-def test_a_part_of_the_cases_in_the_graph_does_nearly_as_well():
-    (x, y), (new, truth) = moons(2000), moons(300, 1)
-    given = few(y, 5)
-    whole, part = (FewLabelClassifier(spreading="labels", graph_cases=n).fit(x, given) for n in (2000, 400))
-    assert part.score(new, truth) > whole.score(new, truth) - 0.05
-    assert np.mean(part.transduction_ == y) > 0.85
-    assert (part.transduction_[given >= 0] == y[given >= 0]).all()
-
-
-def test_all_labels_known_is_an_ordinary_classifier():
-    (x, y), (new, truth) = moons(300), moons(200, 1)
-    model = FewLabelClassifier().fit(x, y)
-    assert model.score(new, truth) > 0.85
-    assert (model.transduction_ == y).all()
 
 
 def test_no_label_and_one_class_are_refused():

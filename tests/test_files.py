@@ -9,7 +9,6 @@ import pytest
 import torch
 from safetensors.torch import load, load_file, save
 
-import dicot
 from dicot.core.errors import DicotError, InputError, ModelFileError
 from dicot.core.gpu.device import peak_memory
 from dicot.model.arguments import grouped
@@ -41,17 +40,6 @@ def test_round_trip(saved, waves):
     assert (loaded.history_, loaded.recipe_, loaded.seed_) == (model.history_, model.recipe_, 1)
     assert list(loaded.get_feature_names_out()) == list(model.get_feature_names_out())
     assert sorted(os.listdir(folder)) == ["config.json", "model.safetensors"]
-
-
-def test_config_tells_where_it_comes_from(saved, waves):
-    _, folder = saved
-    config = json.loads((folder / "config.json").read_text())
-    assert config["library_version"] == dicot.__version__
-    assert config["data"] == {"name": "waves", "fingerprint": waves.fingerprint(), "labels": "", "n_cases": 24}
-    assert config["recipe"]["steps"] == 2 and config["recipe"]["schedule"] == "per_step"
-    assert config["method_params"] == {"temperature": 0.07}
-    assert len(config["preparation"]["statistics"]["mean"]) == 2
-    assert len(config["history"]["loss"]) == 2
 
 
 def test_two_dimensional_fit_is_remembered(tmp_path, waves):
@@ -89,15 +77,6 @@ def test_damaged_and_foreign_folders_are_named(saved, damage, message):
     damage(folder)
     with pytest.raises(ModelFileError, match=message):
         TimeSeriesEmbedder.from_pretrained(folder)
-
-
-def test_not_a_folder(tmp_path, saved):
-    model, _ = saved
-    with pytest.raises(ModelFileError, match="is not a folder"):
-        TimeSeriesEmbedder.from_pretrained(tmp_path / "nowhere")
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is a file"):
-        model.save_pretrained(tmp_path / "file")
 
 
 class Killed(BaseException):
@@ -261,14 +240,6 @@ def test_an_own_optimiser_and_initial_weights_are_on_record(tmp_path, waves):
     loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
     assert loaded.origin_ == model.origin_ and "SGD" in loaded.origin_["optimiser"] and "0.9" in str(loaded.origin_)
     assert loaded.origin_["initial"] and plain.origin_ == {"optimiser": "", "initial": ""}
-
-
-def test_numbers_of_numpy_in_settings_can_be_saved(tmp_path, waves):
-    model = TimeSeriesEmbedder(
-        "dicot", dim=np.int64(8), steps=1, method_params={"overlap": np.float32(0.5)}, device="cpu"
-    )
-    folder = model.fit(waves).save_pretrained(tmp_path)
-    assert TimeSeriesEmbedder.from_pretrained(folder).method_params == {"overlap": 0.5}
 
 
 def test_loading_leaves_the_random_state_alone(saved):

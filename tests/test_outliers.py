@@ -6,8 +6,6 @@ import sys
 import numpy as np
 import pytest
 from scipy.stats import false_discovery_control
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import EmbeddingOutlierDetector
@@ -221,15 +219,6 @@ def test_every_share_agrees_with_its_p_values():
         np.testing.assert_array_equal(grouped.predict(new) == -1, grouped.p_values(new) <= percent / 100)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_other_parts():
-    x = np.random.default_rng(6).normal(size=(300, 5)).astype(np.float32)
-    first, second, other = (EmbeddingOutlierDetector(random_state=seed).fit(x) for seed in (1, 1, 2))
-    assert first.score_samples(x).tobytes() == second.score_samples(x).tobytes()
-    assert not np.array_equal(first.calibration_, other.calibration_)
-    assert sorted([*first.reference_, *first.calibration_]) == list(range(300))
-    assert len(first.calibration_) == 90
-
-
 def test_numbers_of_another_type_give_the_same():
     x = np.random.default_rng(8).normal(size=(200, 5)).astype(np.float32)
     model = EmbeddingOutlierDetector().fit(x)
@@ -270,23 +259,6 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 def test_parts_that_cannot_be_are_refused(given, message):
     with pytest.raises(InputError, match=message):
         EmbeddingOutlierDetector().fit(np.zeros((30, 2)), **given)
-
-
-def test_other_features_and_a_wrong_rate_are_refused():
-    with pytest.raises(NotFittedError):
-        EmbeddingOutlierDetector().p_values(np.zeros((4, 2)))
-    model = EmbeddingOutlierDetector().fit(np.random.default_rng(0).normal(size=(100, 3)))
-    with pytest.raises(ValueError, match="2 features.* 3"):
-        model.p_values(np.zeros((4, 2)))
-    with pytest.raises(InputError, match=r"fdr.*1\.2"):
-        model.select(np.zeros((4, 3)), fdr=1.2)
-
-
-def test_what_was_fitted_on_is_not_predicted():
-    model = EmbeddingOutlierDetector()
-    assert not hasattr(model, "fit_predict")
-    with pytest.raises(AttributeError, match="Fit on normal cases"):
-        clone(model).fit_predict  # noqa: B018
 
 
 @pytest.mark.slow

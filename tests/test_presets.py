@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
 from dicot.judge.bench.crossing import SuiteOptions, cross, whole
-from dicot.judge.evaluation import contender, evaluate, with_controls
+from dicot.judge.evaluation import contender, with_controls
 from dicot.judge.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
 from dicot.model.arguments import grouped
@@ -117,15 +116,6 @@ def test_best_is_the_sum_of_its_parts(waves):
     assert made.transform(waves.x).shape == (24, 23), "no more numbers than cases allow"
 
 
-def test_every_part_of_a_preset_can_be_switched_off(waves):
-    off = {"pooling": "mean", "calibrate": False, "difference": False, "bank": 0, "n_components": 0}
-    plain = small(method="across", recipe=best_recipe(24, 32)).fit(waves.x)
-    switched = small(preset="best", **off).fit(waves.x)
-    assert switched.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
-    assert small(preset="best", n_components=False, bank=False).resolve(24, 32).features["bank"] == 0
-    assert small(preset="best", bank=0).resolve(24, 32).features == {**BEST.features({}), "bank": 0}
-
-
 def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_method(own):
     assert small(preset="mine").resolve(5, 7).params == {"temperature": 0.3, "width": 16}
     assert small(preset="mine", method=Across, method_params={"width": 0}).resolve(5, 7).params == {
@@ -137,26 +127,6 @@ def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_met
     assert (other.recipe.steps, other.recipe.batch_size) == (2, 7), "given steps, the preset's batches"
     control = small(preset="mine", method="random").resolve(5, 7)
     assert control.params == {} and control.recipe.steps == 0 and control.features["pooling"] == "max"
-
-
-def test_nothing_is_resolved_before_fit_and_a_clone_can_change_its_preset(waves):
-    model = small(preset="best")
-    assert [model.get_params()[name] for name in ("method", "method_params", "features", "recipe")] == [None] * 4
-    copy = clone(model).set_params(preset="paper").fit(waves.x)
-    assert copy.transform(waves.x).tobytes() == small().fit(waves.x).transform(waves.x).tobytes()
-    fitted = small().fit(waves.x)
-    before = fitted.transform(waves.x)
-    assert np.array_equal(fitted.set_params(features={"pooling": "max"}).transform(waves.x), before), (
-        "a fit is what it was"
-    )
-
-
-def test_an_unknown_preset_is_answered_with_the_known_ones(waves):
-    for wrong, hint in (("bets", "Did you mean 'best'"), ("imagenet", "Known: best, paper")):
-        with pytest.raises(InputError, match=f"Unknown preset '{wrong}'.*{hint}"):
-            small(preset=wrong).fit(waves.x)
-    with pytest.raises(InputError, match="family must be one of"):
-        small(preset="best", family="UCR").fit(waves.x)
 
 
 def test_a_saved_model_keeps_what_its_preset_was(waves, tmp_path, own, monkeypatch):
@@ -267,21 +237,6 @@ def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
             assert made.method == control.kind and made.resolve(24, 32).features == {**preset.features({}), "bank": 84}
     assert len(with_controls([mine, papers])) == 2 + 2 * 2 + 2, "two presets, so two pairs of controls"
     assert len(with_controls([mine, as_contender(said, "other")])) == 2 + 2 + 2, "one preset, so one pair"
-
-
-def test_contenders_by_the_name_of_a_preset(waves):
-    best = contender("best")
-    assert (best.name, best.kind, best.settings["preset"]) == ("best", "across", "best")
-    made = best.make(3, device="cpu")
-    assert (made.preset, made.method, made.resolve(24, 32).features) == ("best", "across", BEST.features({}))
-    plain = contender("dicot").make(1)
-    assert plain.preset == "paper" and contender("paper").config == contender("dicot").config
-    controls = {one.name: one for one in with_controls([contender("dicot"), best])}
-    assert controls["random of best"].make(1).resolve(24, 32).features == BEST.features({})
-    assert controls["random"].make(1).resolve(24, 32).features == PAPER.features({})
-    quick = {"steps": 1, "dim": 8, "bank": 0, "encoder": "fcn", "pooling": "max"}
-    scored = evaluate((waves, waves), [contender("best", **quick)], ["ridge"], controls=False, device="cpu")
-    assert not any(one.failed for one in scored.results)
 
 
 def test_a_preset_with_other_values_is_another_job(monkeypatch):

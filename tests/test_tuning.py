@@ -176,16 +176,6 @@ def test_all_weights_at_once_is_what_it_was(waves):
     assert not hasattr(model, "tuned_")
 
 
-def test_same_seed_same_bytes(waves):
-    embedder = embedder_for(waves.x, encoder="inception_time")
-    settings = {"steps": 10, "device": "cpu"}
-    first, again, other = (
-        TimeSeriesClassifier(embedder, random_state=seed, **settings).fit(waves.x, waves.y) for seed in (1, 1, 2)
-    )
-    assert first.predict_proba(waves.x).tobytes() == again.predict_proba(waves.x).tobytes()
-    assert first.tuned_ == again.tuned_ and first.history_.loss == again.history_.loss != other.history_.loss
-
-
 @pytest.mark.parametrize(
     ("settings", "steps"),
     [
@@ -217,14 +207,6 @@ def test_optimiser_and_callbacks_reach_the_training(waves):
     assert [round(group["rate"], 3) for group in groups] == [0.3, 0.448, 0.669, 1.0]
     assert told == [1, 2, 3] and len(model.history_) == 3
     assert set(model.tuned_.accuracies) == {0, 2, 3}  # a look every second step, and the last state
-
-
-def test_refusals(waves):
-    embedder = embedder_for(waves.x)
-    with pytest.raises(InputError, match="Unknown tuning 'gradul'. Did you mean 'gradual'"):
-        TimeSeriesClassifier(embedder, tuning="gradul").fit(waves.x, waves.y)
-    with pytest.raises(InputError, match="at least 2 classes; the 24 label"):
-        TimeSeriesClassifier(embedder, **QUICK).fit(waves.x, np.zeros(24, int))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

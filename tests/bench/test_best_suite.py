@@ -1,19 +1,14 @@
 """The suite of the preset "best", and that of its parts."""
 
 import pytest
-from tests.commands import dicot
 
-from dicot.data.datasets import DATASETS, family_of
-from dicot.data.datasets.names import DEVELOPMENT
 from dicot.data.datasets.standins import HAPT
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs
-from dicot.methods import METHODS, build_method
-from dicot.model.arguments import flat
+from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import BEST
-from dicot.nets.encoders import InceptionTime
 
 EVERYONE = {"best", "dicot", "tstcc", "cost", "tnc", "minirocket", *CONTROLS}
 
@@ -64,24 +59,6 @@ def test_the_data_sets_are_those_at_hand_and_stand_ins_for_the_large_ones(tmp_pa
     assert {job.source.name for job in suite_jobs(["best"], SuiteOptions())} == set(at_hand())
 
 
-def test_a_plan_reads_no_values(tmp_path, monkeypatch):
-    (tmp_path / "large").mkdir()
-    (tmp_path / "large" / HAPT.file).touch()  # would fail if it were read
-    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
-    said = dicot("bench", "best", "--dry-run", "--sets", "hapt", "--ledger", tmp_path / "none.sqlite")
-    assert "242 jobs: 0 recorded, 0 failed, 0 no data, 242 to run" in said
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_one_that_the_library_knows(name):
-    variant = VARIANTS[name]
-    if variant.kind in METHODS:
-        build_method(variant.kind, InceptionTime(3, dim=8), variant.method_params)
-    settings = flat(variant.make(1).get_params())
-    assert {key: settings[key] for key in variant.settings} == variant.settings
-    assert name == variant.name and "," not in name, "as --only has it"
-
-
 def test_every_variant_differs_from_the_preset_in_what_its_name_says():
     usual = VARIANTS["best"].make(1).resolve(100, 100)
     changed = {
@@ -97,16 +74,3 @@ def test_every_variant_differs_from_the_preset_in_what_its_name_says():
         assert used.params == {**usual.params, view: 0.0} and used.features == usual.features
     untrained = VARIANTS["best untrained"].make(1).resolve(100, 100)
     assert (untrained.method, untrained.features) == ("calibrated", BEST.features({}))
-
-
-def test_every_variant_and_control_is_run_on_the_sets_that_may_be_chosen_on():
-    jobs = suite_jobs(["best_ablation"], SuiteOptions(seeds=(1,)))
-    assert {job.source.name for job in jobs} == set(DEVELOPMENT)
-    assert {job.contender.name for job in jobs} == {*VARIANTS, *CONTROLS, "minirocket"}
-
-
-def test_development_is_half_of_the_archives_and_two_large_sets():
-    assert all(DATASETS.find(name) for name in DEVELOPMENT) and len(set(DEVELOPMENT)) == len(DEVELOPMENT)
-    families = [family_of(name) for name in DEVELOPMENT]
-    assert {family: families.count(family) for family in set(families)} == {"ucr": 44, "uea": 7, "large": 2}
-    assert not {"wisdm2019", "mitbih-arrhythmia", "GunPoint", "OSULeaf"} & set(DEVELOPMENT), "are only reported"

@@ -84,12 +84,6 @@ def edited(path, change):
     return path
 
 
-def test_the_table_itself_is_taken_over(target, table, source):
-    assert "3 rows, 3 of them taken over" in dicot("bench", "merge", table, "--ledger", target)
-    (lines, wanted), (theirs, _) = content(target), content(source)
-    assert wanted == [("ucr", "Beef", "Beef")] and all(line in lines for line in theirs) and len(lines) == 4
-
-
 def test_an_export_cut_off_anywhere_replaces_nothing(target, table):
     """Also where the cut leaves a number that looks whole; at the end of a line there are only fewer rows."""
     whole = table.read_bytes()
@@ -121,16 +115,6 @@ def test_a_cell_that_no_job_can_have_left_is_refused_with_its_row(target, table,
     refused(target, edited(table, change), r"row \d+")
 
 
-def test_rows_and_columns_must_be_whole(target, table):
-    whole = table.read_text()
-    for old, new in (("seed,", "sed,"), ("macro_f1", "accuracy")):
-        table.write_text(whole.replace(old, new, 1))
-        refused(target, table, "seed|same name")
-    for change in (lambda row: row.pop(), lambda row: row.extend(["", ""])):
-        table.write_text(whole)
-        refused(target, edited(table, lambda header, rows, change=change: change(rows[1])))
-
-
 def test_two_rows_that_contradict_each_other_are_refused(target, table):
     def change(header, rows):
         rows.append(list(rows[0]))
@@ -150,17 +134,6 @@ def test_of_several_sources_none_is_taken_over_where_one_is_damaged(tmp_path, ta
     assert not (tmp_path / "new.sqlite").exists()
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet", "a.sqlite"])
-@pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe" * 700, b"PAR1 and more" * 50], ids=["empty", "bytes", "other"])
-def test_what_is_no_ledger_stays_what_it_is(tmp_path, target, name, data):
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    (tmp_path / name).write_bytes(data)
-    before = set(tmp_path.iterdir())
-    refused(target, tmp_path / name)
-    assert set(tmp_path.iterdir()) == before
-
-
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_foreign_database_is_neither_taken_for_a_ledger_nor_changed(tmp_path, target, version, mode):
@@ -177,18 +150,6 @@ def test_a_foreign_database_is_neither_taken_for_a_ledger_nor_changed(tmp_path, 
     with pytest.raises(InputError, match="no ledger"):
         dicot("report", "ucr", "--records", path, "--out", tmp_path / "report")
     assert (hashlib.sha256(path.read_bytes()).hexdigest(), sorted(tmp_path.iterdir())) == before
-
-
-def test_a_ledger_is_read_while_another_process_writes_to_it_and_nothing_stays_beside_it(tmp_path, source, target):
-    with Ledger(source) as writer:
-        record(writer, replace(JOB, seed=4), GOOD)  # in the log beside the file, not in the file yet
-        assert "4 rows" in dicot("bench", "merge", source, "--ledger", target)
-        assert "Wrote 5 rows" in dicot(
-            "bench", "smoke", "--dry-run", "--export", tmp_path / "now.csv", "--ledger", source
-        )
-    before = sorted(tmp_path.iterdir())
-    dicot("bench", "smoke", "--dry-run", "--export", tmp_path / "now.csv", "--ledger", source)
-    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(
@@ -215,15 +176,6 @@ def test_a_ledger_with_a_wrong_cell_is_no_source(tmp_path, target, source, state
     ):
         with pytest.raises(InputError, match=r"other\.sqlite"):
             dicot(*words, "--ledger", source)
-
-
-def test_a_ledger_damaged_in_the_middle_is_refused(tmp_path, target, source):
-    whole = source.read_bytes()
-    for start in range(4096, len(whole), 4096):
-        source.write_bytes(whole[:start] + b"\xa5" * 512 + whole[start + 512 :])
-        refused(target, source)
-        with pytest.raises(InputError, match=r"other\.sqlite"):
-            dicot("report", "ucr", "--ledger", source, "--out", tmp_path / "report")
 
 
 def test_flipped_bits_of_a_ledger_end_in_an_error_of_ours_or_in_no_error(tmp_path, target, source):

@@ -72,25 +72,6 @@ def test_training_here_and_scoring_beside_gives_the_values_of_one_process(tmp_pa
     assert sorted(told) == sorted((one.key, None) for one in jobs)
 
 
-def test_a_process_lost_while_idle_costs_the_next_task_and_no_other(tmp_path, job, processes):
-    path, told = tmp_path / "lost.sqlite", {}
-    first, second, third = (job("raw-mean", seed=seed, target=job().target, protocol="knn_5") for seed in (1, 2, 3))
-    with Workers(
-        1, path, site_for(path, "cpu"), lambda one, error: told.update({one.key: error}), "forkserver"
-    ) as pool:
-        for number, one in enumerate((first, second, third)):
-            for unit in units_of([one]):
-                pool.submit(unit)
-            pool.wait()
-            if not number:
-                (process,) = multiprocessing.active_children()
-                os.kill(process.pid, signal.SIGKILL)
-                process.join()
-    assert told[first.key] is None and told[third.key] is None
-    assert "LostWorkerError" in told[second.key] and "SIGKILL" in told[second.key]
-    assert {error is None for (key, _), (_, error) in rows(path).items() if key == second.key} == {False}
-
-
 def test_an_interrupt_ends_the_workers(tmp_path, job, processes):
     path = tmp_path / "interrupted.sqlite"
 

@@ -1,9 +1,7 @@
 """The ledger: nothing lost, nothing doubled, failures kept."""
 
-import csv
 import json
 import math
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,19 +40,6 @@ def record(ledger: Ledger, job: Job, facts: dict, **changed) -> None:
 
 def values(ledger: Ledger, suite: str | None = None) -> list[tuple[str, str, int, str, float, str | None]]:
     return [(r.suite, r.contender, r.seed, m, v, r.error) for r in ledger.results(suite) for m, v in r.values.items()]
-
-
-def test_a_record_carries_its_provenance(tmp_path):
-    with Ledger(tmp_path / "new" / "bench.sqlite") as ledger:
-        record(ledger, JOB, GOOD)
-        record(ledger, replace(JOB, seed=2, trial=True), BAD)
-        good, bad = ledger.results()
-    assert (good.suite, good.contender, good.source, good.target) == ("ucr", "dicot", "GunPoint", "GunPoint")
-    assert (good.protocol, good.values["accuracy"], good.seed, good.draw, good.error) == ("linear", 81.3, 1, 1, None)
-    assert (good.schedule, good.steps, good.batch_size, good.precision) == ("per_step", 200, 8, "tf32")
-    assert (good.fit_seconds, good.peak_memory, good.device, good.key) == (1.5, 7, "cpu", JOB.key)
-    assert good.version and good.recorded.endswith("+00:00") and not good.trial
-    assert bad.failed and math.isnan(bad.values["accuracy"]) and bad.error == "InputError: too short" and bad.trial
 
 
 def test_one_row_for_all_suites_and_names(tmp_path):
@@ -98,20 +83,6 @@ def test_several_writers_at_a_new_file(tmp_path, processes):
         assert writer.exitcode == 0
     with Ledger(path) as ledger:
         assert sorted((r.seed, r.values["accuracy"]) for r in ledger.results()) == [(n, float(n)) for n in range(50)]
-
-
-def test_a_foreign_file_or_version_is_refused_with_advice(tmp_path):
-    (tmp_path / "text").write_text("no database " * 100)
-    with pytest.raises(InputError, match="cannot be opened as a ledger"):
-        Ledger(tmp_path / "text")
-    with pytest.raises(InputError, match="There is no ledger"):
-        Ledger(tmp_path / "none", read_only=True)
-    assert not (tmp_path / "none").exists()
-    Ledger(tmp_path / "later").close()
-    with sqlite3.connect(tmp_path / "later") as database:
-        database.execute("PRAGMA user_version = 7")
-    with pytest.raises(InputError, match="dicot bench merge"):
-        Ledger(tmp_path / "later")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite"])
@@ -197,25 +168,6 @@ def test_merging_keeps_the_better_row(tmp_path):
         assert other.take([read_contents(tmp_path / "a.sqlite")])[0] == (2, 2)
         assert [r.error for r in ledger.results()] == [None, BAD["error"]]
         assert [r.error for r in other.results()] == [None, BAD["error"]]
-
-
-def test_a_table_for_people(tmp_path):
-    with Ledger(tmp_path / "a.sqlite") as ledger:
-        record(ledger, JOB, GOOD)
-        record(ledger, replace(JOB, seed=2), BAD)
-        write_table(tmp_path / "a.csv", *ledger.contents())
-        rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
-        assert [(row["contender"], row["accuracy"], row["error"]) for row in rows] == [
-            ("dicot", "81.3", ""),
-            ("dicot", "nan", "InputError: too short"),
-        ]
-        with pytest.raises(InputError, match=r"exported as .csv or .parquet"):
-            write_table(tmp_path / "a.xls", *ledger.contents())
-        (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-        with pytest.raises(InputError, match="no exported ledger: it lacks suite"):
-            ledger.take([read_contents(tmp_path / "other.csv")])[0]
-        with pytest.raises(InputError, match="nowhere"):
-            ledger.take([read_contents(tmp_path / "nowhere.csv")])[0]
 
 
 @pytest.mark.parametrize("name", ["ucr", "uea", "sensors"])

@@ -59,44 +59,12 @@ def test_what_cannot_be_scored_is_told_by_the_plan_and_by_the_exit_code(tmp_path
         assert [one.source for one in ledger.results()] == ["synthetic"]
 
 
-def test_unlabelled_cases_are_trained_on_but_not_scored(tmp_path, bench, waves):
-    y = waves.y.astype(float)
-    np.savez(tmp_path / "whole.npz", X_train=waves.x[:12], y_train=y[:12], X_test=waves.x[12:18], y_test=y[12:18])
-    y[18:] = np.nan
-    np.savez(tmp_path / "part.npz", X_train=waves.x[:12], y_train=y[:12], X_test=waves.x[12:], y_test=y[12:])
-    bench(f"{tmp_path / 'whole.npz'},{tmp_path / 'part.npz'}", "--protocols", "linear,knn_5")
-    with Ledger(tmp_path / "a.sqlite") as ledger:
-        values = [one.values for one in ledger.results()]
-    assert values[:2] == values[2:] and len(values) == 4
-
-
 def test_a_set_of_another_number_of_channels_is_not_planned(tmp_path, bench, waves):
     np.savez(tmp_path / "a.npz", X=waves.x, y=waves.y)
     np.savez(tmp_path / "b.npz", X=np.concatenate([waves.x, waves.x], axis=1), y=waves.y)
     call = ["bench", "transfer", "--sets", f"{tmp_path / 'a.npz'},{tmp_path / 'b.npz'}", "--only", "random"]
     said = dicot(*call, "--seeds", "1", "--ledger", tmp_path / "a.sqlite", "--dry-run")
     assert "2 unusable, 0 to run" in said and "2 channel(s)" in said and "0, 1, 2" in said
-
-
-@pytest.mark.slow
-def test_batches_beyond_the_training_cases_are_left_out(tmp_path, waves):
-    """Of a file and of a set by name; what does not fit into memory is a row with the reason, and the run goes on."""
-    np.savez(tmp_path / "own.npz", X_train=waves.x, y_train=waves.y, X_test=waves.x, y_test=waves.y)
-    call = ["bench", "batch_scaling", "--sets", f"{tmp_path / 'own.npz'},ItalyPowerDemand", "--steps", 1]
-    call += ["--only", "catt without chunks", "--ledger", tmp_path / "a.sqlite", "--device", "cpu", "--workers", 1]
-    dry = " ".join(dicot(*call, "--dry-run").split())
-    assert "10 jobs:" in dry, "8 and 16 of 24, 8 to 64 of 67, and the controls twice, which have no batches"
-    assert "24 training cases: batches of 32, 64, 128, 256, 512 are left out" in dry
-    assert "ItalyPowerDemand has 67 training cases: batches of 128, 256, 512 are left out" in dry
-    (tmp_path / "meminfo").write_text("MemAvailable: 1000 kB\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dicot.methods.catt.MEMORY", tmp_path / "meminfo")
-        said = dicot(*call, code=1)
-    assert "10 jobs recorded" in said and "DeviceMemoryError" in said
-    with Ledger(tmp_path / "a.sqlite") as ledger:
-        rows = {(one.source, one.batch_size): one.error for one in ledger.results() if one.batch_size}
-    assert {size for _, size in rows} == {8, 16, 32, 64}
-    assert rows["ItalyPowerDemand", 8] is None and "chunked=True" in rows["ItalyPowerDemand", 64]
 
 
 def test_a_damaged_set_does_not_end_a_plan_or_a_run(tmp_path, bench, waves):
@@ -107,12 +75,3 @@ def test_a_damaged_set_does_not_end_a_plan_or_a_run(tmp_path, bench, waves):
     assert "1 unusable, 1 to run" in dry and f"cannot be used: {name}." in dry
     assert "1 jobs recorded" in bench(f"{name},synthetic", code=1)
     assert "1 jobs: 1 recorded" in bench("synthetic")  # a damaged set that nobody asked for does not matter
-
-
-def test_a_set_damaged_since_it_was_recorded_keeps_its_rows(tmp_path, bench, waves):
-    np.savez(tmp_path / "own.npz", X=waves.x, y=waves.y)
-    bench(tmp_path / "own.npz")
-    data = (tmp_path / "own.npz").read_bytes()
-    (tmp_path / "own.npz").write_bytes(data[: len(data) // 2])
-    said = bench(tmp_path / "own.npz", "--protocols", "linear,ridge", "--dry-run")
-    assert "1 recorded" in said and "1 unusable" in said and "0 to run" in said

@@ -1,6 +1,5 @@
 """Units of work: fitted once, scored by all protocols, failures as rows."""
 
-import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dicot.core.errors import LostWorkerError
 from dicot.data import Split
 from dicot.data.datasets import load, paper_subset_seed
 from dicot.data.datasets.base import shaped
@@ -16,7 +14,7 @@ from dicot.judge.bench.executor import execute, site_for
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.bench.plan import make_plan
 from dicot.judge.evaluation import Contender, JobData, units_of
-from dicot.judge.evaluation.loading import Loaded, Shelf
+from dicot.judge.evaluation.loading import Shelf
 from dicot.judge.evaluation.model_protocols import FineTuning, Fitted
 from dicot.judge.evaluation.run import Site, run_units
 from dicot.judge.protocols import PROTOCOLS, Features, FewLabels
@@ -57,16 +55,6 @@ def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
     assert one.fit_seconds > 0
     raw = found["raw-mean", "linear", "accuracy", 1]
     assert (raw.steps, raw.batch_size, raw.schedule, raw.precision) == (0, 0, "", "")
-
-
-def test_few_labels_are_the_authors_subset_whatever_the_seed(tmp_path, job, waves):
-    path = tmp_path / "bench.sqlite"
-    finish([job("raw-mean", "few_1pct", seed=seed) for seed in (1, 2)], path)
-    parts = [Features(waves.x[k::2].mean(axis=2), waves.y[k::2]) for k in (0, 1)]
-    value = FewLabels(fraction=0.01, subset_seed=42).score(*parts, seed=9)["accuracy"]
-    for seed in (1, 2):
-        assert records(path)["raw-mean", "few_1pct", "accuracy", seed].value == pytest.approx(value)
-    assert FewLabels(fraction=0.01).score(*parts, seed=1)["accuracy"] != pytest.approx(value)
 
 
 def test_few_labels_per_seed_differ_with_the_seed_and_a_data_set_may_have_its_own_authors_draw(
@@ -149,18 +137,6 @@ def test_a_failing_contender_is_a_row_and_is_retried_only_on_demand(tmp_path, jo
     assert len(finish(jobs, path, retry_failed=True).units) == 1
 
 
-def test_one_failing_protocol_leaves_the_others(tmp_path, job, monkeypatch):
-    def breaks(self, train, test, *, seed):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(PROTOCOLS["linear"], "score", breaks)
-    path = tmp_path / "bench.sqlite"
-    finish([job(), job(protocol="knn_5")], path)
-    found = records(path)
-    assert found["dicot", "linear", "accuracy", 1].error == "MemoryError: no room"
-    assert found["dicot", "knn_5", "accuracy", 1].error is None
-
-
 def test_other_data_under_the_same_name_run_again(tmp_path, job, data, waves):
     path = tmp_path / "bench.sqlite"
     finish([job("raw-mean")], path)
@@ -171,16 +147,6 @@ def test_other_data_under_the_same_name_run_again(tmp_path, job, data, waves):
     assert plan.changed == (data,) and len(plan.units) == 1
     assert records(path)["raw-mean", "linear", "accuracy", 1].value != first.value
     assert finish([job("raw-mean")], path).units == []
-
-
-def test_missing_data_is_named_and_not_a_failure(tmp_path, job, monkeypatch):
-    monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
-    monkeypatch.delenv("DICOT_DATA", raising=False)
-    path = tmp_path / "bench.sqlite"
-    plan = finish([job("raw-mean"), job("raw-mean", source=JobData("harth"))], path)
-    assert plan.missing == ("harth",)
-    assert plan.counts() == {"raw-mean": {"to run": 1, "no data": 1}}
-    assert len(records(path)) == 4
 
 
 def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job):
@@ -210,14 +176,6 @@ def test_what_is_the_same_for_every_seed_is_fitted_once(tmp_path, job):
     assert {key[3] for key in records(path)} == {1, 2}
 
 
-def test_transfer_takes_channels_of_both(tmp_path, job, data):
-    path = tmp_path / "bench.sqlite"
-    first, second = JobData(data, (0,)), JobData(data, (1,))
-    plan = finish([job(source=first, target=second), replace(job(seed=2), target=JobData(data, (0, 7)))], path)
-    assert {(key[0], key[3]): one.error for key, one in records(path).items()} == {("dicot", 1): None}
-    assert "2 channel(s)" in plan.unusable[data] and "0, 7" in plan.unusable[data]
-
-
 def test_scaled_transfer_is_that_of_two_sets_z_scored_by_their_own_training_parts(tmp_path, job, data, waves):
     path, other = tmp_path / "bench.sqlite", tmp_path / "other.npz"
     x, y = 50 * waves.x + 300, waves.y  # the same in other units
@@ -239,18 +197,6 @@ def test_scaled_transfer_is_that_of_two_sets_z_scored_by_their_own_training_part
     np.testing.assert_allclose(theirs.test.x, own.test.x, atol=1e-4)
 
 
-def test_a_benchmark_trains_on_drawn_windows(tmp_path, job, waves, monkeypatch):
-    """What a data set draws its windows from reaches every fit that needs no labels."""
-    seen, fit = [], TimeSeriesEmbedder.fit
-    monkeypatch.setattr(
-        TimeSeriesEmbedder, "fit", lambda self, x, *a, **k: (seen.append(x.segments), fit(self, x, *a, **k))
-    )
-    drawn = replace(waves, segments=np.concatenate([waves.x, waves.x], axis=2))
-    shelf = Shelf({"drawn": Loaded(Split(drawn, waves), "f")})
-    run_units(units_of([job(source=JobData("drawn"))]), Site("cpu"), shelf, lambda job, results: None)
-    assert len(seen) == 1 and seen[0] is drawn.segments
-
-
 def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job, data):
     broken = Contender("broken", "dicot", {}, {"dim": 8, "steps": 2, "lr": 1e30})
     jobs = [job(), job("catt"), job(contender=broken), job(seed=2), job("calibrated")]
@@ -268,27 +214,6 @@ def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job
         if one.contender is not broken:
             assert together[one.key].values == alone[one.key].values
     assert "NonFiniteLossError" in together[jobs[2].key].error
-
-
-def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatch):
-    def breaks(*words, **more):
-        raise RuntimeError("device lost")
-
-    monkeypatch.setattr("dicot.model.estimator.fit_many", breaks)
-    rows = {}
-    units = units_of([job(), job("catt")])
-    run_units(
-        units, Site("cpu", tmp_path / "work", 8), Shelf(), lambda one, results: rows.update({one.key: results[0]})
-    )
-    assert [result.error for result in rows.values()] == ["RuntimeError: device lost"] * 2
-
-
-def test_a_useless_gpu_ends_the_run_with_advice(tmp_path, job, monkeypatch):
-    monkeypatch.setattr("dicot.core.gpu.device.release_memory", lambda device: False)
-    path = tmp_path / "bench.sqlite"
-    with pytest.raises(LostWorkerError, match="same command again"):
-        finish([job("raw-mean"), job("raw-flat")], path)
-    assert len(records(path)) == 4, "the first unit was recorded"
 
 
 def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, job, monkeypatch):
@@ -315,12 +240,3 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     whole = tmp_path / "whole.sqlite"
     finish([slow], whole)
     assert records(whole)["dicot", "linear", "accuracy", 1].value == found.value
-
-
-def test_training_end_to_end_records_its_recipe_and_that_it_was_alone(job):
-    rows = []
-    one = job(contender=Contender("end-to-end", "random"), protocol="finetune-100", steps=2)
-    run_units(units_of([one]), Site("cpu", alone=True), Shelf(), lambda job, results: rows.extend(results))
-    (row,) = rows
-    assert row.error is None and row.steps == 2 and row.batch_size > 0 and json.loads(row.recipe)["lr"] > 0
-    assert row.device.startswith("cpu ") and row.device.endswith(", alone") and row.key == one.key

@@ -6,7 +6,6 @@ import sys
 import pytest
 from benchmarks import trials
 
-from dicot.data.datasets import DATASETS
 from dicot.methods import METHODS, build_method
 from dicot.model.arguments import grouped
 from dicot.model.estimator import TimeSeriesEmbedder
@@ -20,10 +19,6 @@ def test_a_variant_is_one_that_the_library_knows(name):
     TimeSeriesEmbedder(variant.method, method_params=variant.params, **grouped(variant.settings))
     if variant.method in METHODS:
         build_method(variant.method, InceptionTime(3, dim=8), variant.params)
-
-
-def test_all_sets_that_may_be_chosen_on_are_known():
-    assert len(trials.DEVELOPMENT) == 53 and all(DATASETS.find(name) for name in trials.DEVELOPMENT)
 
 
 def test_trainings_that_are_there_are_not_run_again_and_a_table_shows_their_means(tmp_path, monkeypatch, capsys):

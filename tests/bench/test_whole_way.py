@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.core.errors import InputError
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.bench.suites import suite_jobs
@@ -61,12 +60,6 @@ def test_a_report_of_a_ledger_and_of_its_export_are_the_same_and_name_what_is_mi
     page = first["report.html"].decode()
     assert "<dt>no record of</dt><dd>harth, pamap2. `dicot list datasets NAME` says how" in page
     assert "<dt>jobs</dt><dd>6, of which 0 failed</dd>" in page
-
-
-def test_a_suite_whose_data_are_all_missing_says_which(tmp_path, alone):
-    assert "0 jobs recorded" in bench(tmp_path, "harth", "--only", "random")
-    with pytest.raises(InputError, match=r"no records of the suite 'ucr'.*run on harth\. `dicot list datasets"):
-        dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
 
 
 class Spread(Protocol):

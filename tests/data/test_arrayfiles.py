@@ -9,7 +9,7 @@ from scipy.io import savemat
 
 from dicot.core.errors import InputError, UnusedKeysWarning
 from dicot.data import read_recording
-from dicot.data.npyfile import load_npz, map_npy, open_npz, read_npy
+from dicot.data.npyfile import load_npz, map_npy, open_npz
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -35,7 +35,7 @@ def test_objects_are_refused_and_no_code_runs(tmp_path: Path, monkeypatch: pytes
     harm = np.array([Harm()], dtype=object)
     np.save("a.npy", harm, allow_pickle=True)
     np.savez("a.npz", x=harm, y=np.zeros(3))
-    read: Any = {"npy": [map_npy, read_npy], "npz": [load_npz]}[suffix]
+    read: Any = {"npy": [map_npy], "npz": [load_npz]}[suffix]
     for function in read:
         with pytest.raises(InputError, match=rf"a\.{suffix}.*bject"):
             function(tmp_path / f"a.{suffix}")
@@ -56,7 +56,7 @@ def test_arrays_come_as_they_were_saved(
         monkeypatch.setattr("dicot.data.npyfile._MAPPED_FROM", most)
         found = load_npz(tmp_path / "a.npz")
         assert isinstance(found["x"], np.memmap) == (most == 10 and not compressed)
-        for y in (found["x"], map_npy(tmp_path / "a.npy"), read_npy(tmp_path / "a.npy")):
+        for y in (found["x"], map_npy(tmp_path / "a.npy")):
             np.testing.assert_array_equal(y, x)
         assert found["t"].tolist() == ["a", "bc"] and found["e"].shape == (0, 3)
     with open_npz(tmp_path / "a.npz") as file:

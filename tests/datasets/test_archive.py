@@ -11,7 +11,7 @@ from dicot.data import Split
 from dicot.data.datasets import DATASETS, archive, available, card, check, load
 from dicot.data.datasets.archive import ArchiveSet
 from dicot.data.datasets.base import Sizes
-from dicot.data.datasets.names import OFFICIAL, UCR, UEA
+from dicot.data.datasets.names import OFFICIAL
 
 TS = "@problemName T\n@univariate true\n@equalLength true\n@classLabel true 1 2\n@data\n"
 ARFF = "@relation T\n@attribute a numeric\n@attribute b numeric\n@attribute target {1,2}\n@data\n"
@@ -99,15 +99,6 @@ def test_other_sizes_are_refused(data: Path, monkeypatch: pytest.MonkeyPatch, wa
         load("Coffee")
     monkeypatch.setitem(DATASETS, "Coffee", ArchiveSet("Coffee", "ucr"))
     load("Coffee")
-
-
-def test_the_official_table() -> None:
-    assert set(OFFICIAL) == {*UCR, *UEA} and len(OFFICIAL) == 158
-    assert OFFICIAL["GunPoint"] == (50, 150, 1, 150, 2)
-    assert OFFICIAL["NATOPS"] == (180, 180, 24, 51, 6)
-    assert OFFICIAL["PLAID"].n_times is None
-    assert all(OFFICIAL[name].n_channels == 1 for name in UCR)
-    assert all((OFFICIAL[name].n_channels or 0) > 1 for name in UEA)
 
 
 @pytest.mark.skipif("DICOT_DATA" not in os.environ, reason="DICOT_DATA names no folder with archive sets")

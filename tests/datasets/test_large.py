@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, MissingDataError
+from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.datasets import available, card, check, fingerprint, load
 from dicot.data.datasets.base import Card
@@ -111,31 +111,3 @@ def test_a_header_that_announces_too_much(folder: Path, name: str) -> None:
     path.write_bytes(raw[:at] + b"(9999999999, 4, 6), }".ljust(raw.index(b"\n") - at) + raw[raw.index(b"\n") :])
     with pytest.raises(InputError, match=rf"{name}\.npy.*toy"):
         load("toy")
-
-
-@pytest.mark.parametrize("change", [{"name": "../../toy"}, {"n_train": "5"}, {"n_train": 0}, {"n_times": None}])
-def test_cards_that_cannot_be_true(folder: Path, change: dict[str, object]) -> None:
-    write(folder)
-    facts = json.loads((folder / CARD).read_text())
-    (folder / CARD).write_text(json.dumps({**facts, **change}))
-    with pytest.raises(InputError, match=r"card\.json"):
-        card("toy")
-    assert "toy" not in [one.name for one in available()]
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "3", ""])
-def test_cards_that_are_none(folder: Path, text: str) -> None:
-    write(folder)
-    (folder / CARD).write_text(text)
-    with pytest.raises(InputError, match=r"card\.json"):
-        card("toy")
-
-
-def test_a_missing_set_says_what_to_do(folder: Path) -> None:
-    for ask in (load, card, check):
-        with pytest.raises(MissingDataError, match="harth.*large/harth") as caught:
-            ask("HARTH")
-        for word in ("https://", "S006.csv", "dicot data prepare harth --raw DIR", "dicot list datasets harth --check"):
-            assert word in str(caught.value)
-    with pytest.raises(InputError, match="'skoda-paper'"):
-        load("skoda_papr")

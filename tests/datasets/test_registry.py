@@ -6,7 +6,6 @@ from typing import Any, final
 
 import numpy as np
 import pytest
-from tests.commands import dicot
 
 from dicot.core.errors import InputError
 from dicot.data import Split, Windows
@@ -22,7 +21,6 @@ from dicot.data.datasets import (
     fingerprint,
     is_path,
     load,
-    on_hand,
     spelled,
     transfer_channels,
 )
@@ -81,30 +79,6 @@ def test_the_library_knows_a_new_set(toy: DataSet) -> None:
         load("toyline")
 
 
-def test_so_do_the_commands(toy: DataSet, folder: Path, tmp_path: Path) -> None:
-    assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("list", "datasets")
-    assert "made up" in dicot("list", "datasets", "toylines")
-    assert fingerprint(toy.load()) in dicot("list", "datasets", "toylines", "--check")
-    quick = ["--set", "dim=8", "--steps", 2, "--device", "cpu", "--preset", "paper"]
-    evaluated = tmp_path / "evaluated"
-    dicot("evaluate", "toylines", *quick, "--protocols", "linear", "--seeds", 1, "--out", evaluated)
-    assert any("ToyLines" in path.read_text() for path in evaluated.rglob("*.html"))
-
-
-def test_so_do_bench_and_report(toy: DataSet, folder: Path, tmp_path: Path) -> None:
-    ledger = tmp_path / "bench.sqlite"
-    narrow = ["--sets", "toylines", "--only", "dicot", "--protocols", "linear", "--steps", 2]
-    said = dicot("bench", "smoke", *narrow, "--ledger", ledger, "--device", "cpu", "--workers", 1)
-    assert "ToyLines" in said and "0 failed" in said
-    dicot("report", "smoke", "--ledger", ledger, "--out", tmp_path / "report")
-    assert any("ToyLines" in path.read_text() for path in (tmp_path / "report").rglob("*.html"))
-
-
-def test_a_set_is_registered_under_its_own_name() -> None:
-    with pytest.raises(InputError, match="'ToyLines'.*'other'"):
-        DATASETS["other"] = Toy()
-
-
 def test_sets_that_only_a_folder_knows(folder: Path) -> None:
     x, y = np.zeros((4, 6), np.float32), np.arange(4) % 2
     np.savez(folder / "ucr" / "MyOwn.npz", X_train=x, y_train=y, X_test=x, y_test=y)
@@ -113,13 +87,6 @@ def test_sets_that_only_a_folder_knows(folder: Path) -> None:
     assert load("MYOWN").train.y is not None
     # What jobs are known by must not depend on the files of a machine.
     assert DATASETS.registered("MyOwn") is None and spelled("myown") == "myown" and family_of("MyOwn") is None
-
-
-def test_a_file_in_other_letters_is_the_set_of_that_name(folder: Path) -> None:
-    x, y = np.zeros((4, 6), np.float32), np.arange(4) % 2
-    np.savez(folder / "ucr" / "gunpoint.npz", X_train=x, y_train=y, X_test=x, y_test=y)
-    assert len(load("GunPoint").train) == 4
-    assert [one for one in on_hand().cards if one.name.lower() == "gunpoint"] == [card("GunPoint")]
 
 
 def test_every_registered_set() -> None:
@@ -138,10 +105,3 @@ def test_every_registered_set() -> None:
         None,
     ]
     assert transfer_channels("harth") == (3, 4, 5) and transfer_channels("GunPoint") == ()
-
-
-def test_every_set_that_is_here_has_a_card() -> None:
-    cards, damaged = on_hand()
-    assert not damaged and {"ItalyPowerDemand", "synthetic"} <= {one.name for one in cards}
-    for one in cards:
-        assert DATASETS[one.name].is_here() and one.source and one.licence and one.citation

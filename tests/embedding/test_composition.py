@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
-from sklearn.base import clone
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError
@@ -85,16 +84,6 @@ def test_a_case_does_not_depend_on_its_company(fitted, waves):
     np.testing.assert_allclose(whole.std(axis=0), 1, atol=1e-3)
     for rows in ([5], [7, 3], np.random.default_rng(1).permutation(24)):
         np.testing.assert_allclose(made.transform(waves.x[rows]), whole[rows], atol=1e-5)
-
-
-def test_same_seed_same_bytes(fitted, waves):
-    made, _ = fitted
-    again = clone(made).fit(waves)
-    assert np.array_equal(again.transform(waves.x), made.transform(waves.x))
-    assert again.get_params() == made.get_params()
-    together = clone(made)
-    fit_many([together], [(waves.x, None)])
-    assert np.array_equal(together.transform(waves.x), made.transform(waves.x))
 
 
 def test_round_trip(fitted, waves):

@@ -7,7 +7,6 @@ import torch
 from dicot.core.errors import InputError
 from dicot.model.embedding import POOLINGS, Pooling, embed, pooled_dim
 from dicot.nets.encoders import ENCODERS, Encoder, build_encoder
-from tests.commands import dicot
 
 FIRST_AND_LAST = Pooling(None, lambda h: torch.cat([h[..., 0], h[..., -1]], dim=1), "the first and last time step")
 
@@ -49,12 +48,6 @@ def test_leaves_the_encoder_as_it_was(name, pooling, waves):
     pooled_dim(encoder, pooling)
     assert encoder.training and torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
-
-
-def test_is_listed():
-    lines = dicot("list", "poolings").splitlines()
-    for name, rule in POOLINGS.items():
-        assert rule.summary in next(line for line in lines if line.split()[0] == name)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -95,20 +95,6 @@ def test_groups_tell_what_single_cases_hide():
     assert single.n_groups == 0 and grouped.n_groups == 20
 
 
-def test_labels_without_meaning_are_at_chance():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(200, 5)), rng.integers(2, size=200)
-    said = honest_accuracy(x, hide(y, 100), repeats=2)
-    assert said.low < 0.5 < said.high and abs(said.accuracy - 0.5) < 0.15
-
-
-def test_names_of_classes_do_not_matter():
-    x, y = classes()
-    names = [["b", "a", "c"][c] if i < 40 else None for i, c in enumerate(y)]
-    same = np.array([1, 0, 2])[y]
-    assert honest_accuracy(x, names, repeats=1) == honest_accuracy(x, hide(same, 40), repeats=1)
-
-
 def test_a_class_with_one_label_is_not_scored_but_named():
     x, y = classes()
     given = hide(y, 60)
@@ -142,15 +128,6 @@ def test_what_nobody_can_know_is_said_and_not_guessed():
         assert math.isnan(said.accuracy) and math.isnan(said.macro_f1)
         assert (said.low, said.high, said.n_scored) == (0.0, 1.0, 0)
         assert any("not known" in sentence for sentence in said.warnings) and "not known" in str(said)
-
-
-def test_few_and_chosen_labels_are_warned_of():
-    x, y = classes()
-    few, chosen = honest_accuracy(x, hide(y, 29), repeats=1), honest_accuracy(x, hide(y, 30), repeats=1, suggested=True)
-    assert len(few.warnings) == 1 and "29" in few.warnings[0]
-    assert len(chosen.warnings) == 1 and "random" in chosen.warnings[0]
-    assert "--drawn" in chosen.warnings[0], "the option of who drew them"
-    assert f"{100 * chosen.accuracy:.1f} %" in str(chosen)
 
 
 def test_mistakes_are_named():
@@ -245,11 +222,3 @@ def test_only_labels_that_were_drawn_say_how_frequent_a_class_is(n_labelled, sug
     x, y = classes(n=160)
     said = honest_accuracy(x, hide(y, n_labelled), repeats=1, suggested=suggested)
     assert said.by_class == by_class == ("Each class counts by its estimated share" in str(said))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setting", [Setting(40), Setting(60, 6), Setting(15, 0, 2.5, 3, 5, True)])
-def test_the_interval_covers_the_truth_of_a_classifier(setting):
-    inside, width, said, truth = coverage(setting, draws=20, repeats=1)
-    assert inside >= 0.85 and width < 0.6
-    assert abs(said - truth) < 0.08

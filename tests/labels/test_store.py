@@ -126,20 +126,6 @@ def test_what_is_no_label_is_named(path, label):
     assert repr(label) in str(caught.value) and "the key" in str(caught.value)
 
 
-def test_other_mistakes_of_a_call(path):
-    with LabelStore(path) as store:
-        for keys in ("a", b"a", {"a": "x"}, None):
-            with pytest.raises(InputError, match=r"\[key\]"):
-                store.set(keys, "x")
-        for n in (0, -1, 1.0, True):
-            with pytest.raises(InputError, match=str(n)):
-                store.undo(n)
-        with pytest.raises(InputError, match="7"):
-            store.set(["a"], "x", by=7)
-        store.set([], [])
-        assert store.current() == {} and store.history() == []
-
-
 def test_export_writes_the_current_labels(path, tmp_path):
     with LabelStore(path) as store:
         store.set([("b, c", 0.1, 0.2)], 'say "up"', by="Ada")

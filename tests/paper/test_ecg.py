@@ -93,31 +93,6 @@ def test_training_draws_from_whole_chunks(raw: Path, chunks: Split) -> None:
     np.testing.assert_array_equal(chunks.train.x[:71], chunks.train.segments[:71, :, middle : middle + 2500])
 
 
-def test_fixed_windows_are_an_option(raw: Path, chunks: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
-    card = prepare_by_name("ecg-fixed", raw)
-    assert card.segment is None and any("in training too" in note for note in card.notes)
-    fixed = load("ecg-fixed")
-    assert fixed.train.segments is None
-    np.testing.assert_array_equal(fixed.train.x, chunks.train.x)
-    (tmp_path / "large" / "ecg-fixed").rename(tmp_path / "large" / "ecg")
-    text = (tmp_path / "large" / "ecg" / "card.json").read_text()
-    (tmp_path / "large" / "ecg" / "card.json").write_text(text.replace('"ecg-fixed"', '"ecg"'))
-    with pytest.raises(InputError, match=r"earlier release.*no segments.*dicot data prepare ecg --raw DIR"):
-        load("ecg")
-
-
-def test_side_by_side(raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
-    with pytest.warns(UserWarning, match="training cases instead of 59922"):
-        card = prepare_by_name("ecg-full", raw)
-    assert (card.n_train, card.n_test, card.stride) == (18 * 72, 5 * 72, 2500)
-    split = load("ecg-full")
-    np.testing.assert_allclose(split.train.x[:2], np.stack(np.split(scaled(raw, 5)[:, :5000], 2, axis=1)), atol=1e-5)
-    # The rhythm changes 50 samples into window 36: most of it is atrial fibrillation.
-    assert split.train.y[34:38].tolist() == [N, N, AFIB, AFIB]  # type: ignore[index]
-
-
 def link(raw: Path, folder: Path) -> None:
     """The records in a folder where single files can be replaced."""
     folder.mkdir(exist_ok=True)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
@@ -23,19 +22,6 @@ def write(folder: Path, who: str, labels: list[int], *, index: str | None = None
     path = folder / f"{who}.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def test_columns_are_found_by_name_and_gaps_left_out(tmp_path: Path) -> None:
-    labels = [1, 1, 140, 13, 8]
-    plain, codes = read_subject(write(tmp_path, "S006", labels))
-    assert plain.dtype == np.float32
-    assert plain.tolist() == [[0.5, 1.5, 2.5, 3.5, 4.5], [1] * 5, [2] * 5, [-3] * 5, [4] * 5, [5] * 5]
-    assert codes.tolist() == [0, 0, 11, 8, 7]
-    for name in ("index", "", "Unnamed: 0"):
-        indexed, _ = read_subject(write(tmp_path, "S015", labels, index=name))
-        np.testing.assert_array_equal(indexed, plain)
-    holes, codes = read_subject(write(tmp_path, "S008", labels, gap=(1, 4)))
-    assert holes[0].tolist() == [0.5, 2.5, 3.5] and codes.tolist() == [0, 11, 8]
 
 
 def test_windows_labels_and_people(tmp_path: Path) -> None:

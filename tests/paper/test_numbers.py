@@ -3,21 +3,16 @@
 import pytest
 
 from dicot.judge.classical import CLASSICAL
-from dicot.judge.report import frame
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
-from dicot.paper.numbers import FOREST, NAMES, paper_cells, paper_name
-from dicot.paper.places import published
+from dicot.paper.lines import published
+from dicot.paper.numbers import FOREST, NAMES, paper_cells
 
 
 def test_every_contender_of_the_paper_has_a_key_and_every_key_exists():
     printed = {cell.name for cell in paper_cells()}
     assert printed == {*NAMES.values(), FOREST}
     assert set(NAMES) - {"end-to-end"} <= {*METHODS, *CONTROLS, *CLASSICAL}
-
-
-def test_the_controls_of_a_table_are_those_of_the_library():
-    assert set(frame.CONTROLS) == set(CONTROLS)
 
 
 @pytest.mark.parametrize(
@@ -41,23 +36,3 @@ def test_the_controls_of_a_table_are_those_of_the_library():
 )
 def test_a_cell_of_ours_finds_the_papers(suite, contender, source, target, protocol, metric, value):
     assert published(suite, contender, source, target, protocol, metric) == value
-
-
-@pytest.mark.parametrize(
-    ("suite", "contender", "data", "protocol"),
-    [
-        ("ucr", "dicot", "Beef", "ridge"),  # another probe than the paper's
-        ("ucr", "calibrated", "Beef", "linear"),
-        ("ucr", "dicot", "DodgerLoopDay", "linear"),
-        ("large", "dicot", "skoda-blocked", "linear"),
-        ("low_label", "dicot", "ecg", "few_5"),
-        ("low_label", "raw-flat", "ecg", "forest_1pct"),
-        ("smoke", "dicot", "Beef", "linear"),
-    ],
-)
-def test_what_the_paper_does_not_print_is_not_found(suite, contender, data, protocol):
-    assert published(suite, contender, data, data, protocol, "accuracy") is None
-
-
-def test_one_contender_may_have_two_rows_in_the_paper():
-    assert (paper_name("raw-mean", "linear"), paper_name("raw-mean", "forest")) == ("Raw Data", "Random Forest")

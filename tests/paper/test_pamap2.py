@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicot.core.errors import InputError
-from dicot.data.datasets.large import PAMAP2
 from dicot.paper.preparation import silent
-from dicot.paper.raw.pamap2 import ACTIVITIES, read, read_recording
+from dicot.paper.raw.pamap2 import ACTIVITIES, read
 
 NAN = np.nan
 
@@ -79,29 +77,3 @@ def test_as_pandas_and_a_loop(raw: Path, scaling: str) -> None:
     assert fitted.min() == 0 and fitted.max() == 1
     assert not set(prepared.train.group) & set(prepared.test.group)  # type: ignore[arg-type]
     assert len(prepared.labels) == 12
-
-
-def test_borders_can_be_cut(raw: Path) -> None:
-    prepared = read(raw, {"scaling": "test", "borders": "cut"}, silent)
-    # Of the training runs of 130, 60 and 175 rows two are long enough; of the test runs of 110, 90 and 45 one is.
-    assert prepared.train.y.tolist() == [0, 7, 7] and prepared.test.y.tolist() == [2]  # type: ignore[union-attr]
-
-
-def test_faulty_files_are_named(tmp_path: Path) -> None:
-    for activity in (8, 1.5, 0.4, NAN):
-        with pytest.raises(InputError, match=rf"subject101\.dat.*\[{activity:.2g}"):
-            read_recording(write(tmp_path, 1, [activity]))
-    (tmp_path / "subject102.dat").write_text("1 2 3\n")
-    with pytest.raises(InputError, match=r"subject102\.dat.*54.*3"):
-        read_recording(tmp_path / "subject102.dat")
-    write(tmp_path / "some", 1, [1] * 20)
-    with pytest.raises(InputError, match=r"\(8, 9\)"):
-        read(tmp_path / "some", {"scaling": "test", "borders": "cross"}, silent)
-
-
-def test_expected_sizes_follow_from_the_published_rows_per_person() -> None:
-    rows = (249_957, 263_349, 174_338, 231_421, 272_442, 250_096, 232_776, 262_102, 6_391)
-    assert sum(rows) == 1_942_872  # labelled rows of the twelve activities
-    n_train, n_test = ((sum(part) - 100) // 50 + 1 for part in (rows[:7], rows[7:]))
-    assert PAMAP2.sizes[:2] == (n_train, n_test)
-    assert (PAMAP2.transfer_channels, PAMAP2.paper_transfer_channels) == ((2, 3, 4), (4, 5, 6))

@@ -10,10 +10,8 @@ import pytest
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets.base import Sizes
-from dicot.data.datasets.large import CONVERT_PAMAP2, PAMAP2_PAPER
-from dicot.paper.places import data_set_key, published
+from dicot.data.datasets.large import CONVERT_PAMAP2
 from dicot.paper.raw.pamap2 import EVERY, paper_arrays
-from dicot.paper.suites import LARGE, TRANSFERS
 
 SMALL = Sizes(40, 20, 5, 8, 18)
 
@@ -76,24 +74,3 @@ def test_time_before_channels_and_a_validation_part_are_understood(tmp_path: Pat
 def test_another_file_is_refused(tmp_path: Path, change: dict[str, np.ndarray], said: str) -> None:
     with pytest.raises(InputError, match=said):
         read(tmp_path, {**arrays(), **change})
-
-
-def test_missing_and_doubtful_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"holds no PAMAP2\.npz.*python -c"):
-        paper_arrays(tmp_path, SMALL)
-    few = {name: x for name, x in arrays().items() if name != "test_label"}
-    with pytest.raises(InputError, match=r"PAMAP2\.npz.*no test_label.*python -c"):
-        read(tmp_path, few)
-    with pytest.raises(MissingDataError, match=r"PAMAP2-001\.npz, PAMAP2\.npz; it must hold one"):
-        read(tmp_path, arrays(), "PAMAP2-001.npz")
-
-
-def test_the_paper_s_suites_use_it_with_the_paper_s_sizes() -> None:
-    assert PAMAP2_PAPER.sizes == (51_192, 11_590, 52, 100, 18) == PAMAP2_PAPER.paper_sizes
-    assert len(EVERY) == 18 and data_set_key(PAMAP2_PAPER.name) == "pamap2"
-    transferred = published("transfer", "cost", "harth", PAMAP2_PAPER.name, "linear", "accuracy")
-    assert transferred == 65.69
-    assert published("transfer", "cost", "harth", "pamap2", "linear", "accuracy") is None  # other windows and classes
-    assert published("knn", "dicot", "ecg-full", "ecg-full", "knn_5", "accuracy") is not None
-    assert PAMAP2_PAPER.name in LARGE and ("harth", PAMAP2_PAPER.name) in TRANSFERS
-    assert (PAMAP2_PAPER.transfer_channels, PAMAP2_PAPER.paper_transfer_channels) == ((2, 3, 4), (4, 5, 6))

@@ -14,7 +14,7 @@ from dicot.paper import maps as bench_maps
 from dicot.paper.figures import drawn_maps
 from dicot.paper.maps import run_maps
 from dicot.paper.suites import NOT_IN_PAPER
-from dicot.use.projection import Maps, read_maps, tsne, write_maps
+from dicot.use.projection import Maps, read_maps, write_maps
 
 QUICK = {"device": "cpu", "steps": 2}
 
@@ -67,14 +67,6 @@ def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, monkeypatch):
         run_maps(data, path, **QUICK)
 
 
-def test_who_fails_costs_no_other_map(tmp_path, data, toy, monkeypatch):
-    monkeypatch.setattr(METHODS["toy"], "loss", lambda self, batch, plan: 1 / 0)
-    path = tmp_path / "maps.npz"
-    with pytest.raises(InputError, match="lacks 1 maps. toy: ZeroDivisionError"):
-        run_maps(data, path, contenders=("toy",), **QUICK)
-    assert set(read_maps(path).points) == set(CONTROLS)
-
-
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "maps.npz"
     with pytest.raises(MissingDataError, match="no file of maps at .*paper --run"):
@@ -95,13 +87,3 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     np.savez(path, dicot=np.ones((3, 2)))
     with pytest.raises(InputError, match="is no file of maps: labels, "):
         read_maps(path)
-
-
-def test_a_map_without_a_limit_shows_every_case_and_many_points_stay_small_in_the_figure(tmp_path):
-    x = np.random.default_rng(0).normal(size=(2100, 3))
-    assert len(tsne(x[:2050, :1], seed=0).rows) == 2050
-    path, n = tmp_path / "maps.npz", 6000
-    points = np.random.default_rng(0).normal(size=(n, 2)).astype("f4")
-    write_maps(path, Maps("big", "f", 1, 0, np.arange(n) % 3, {"dicot": points}, {"dicot": "t-SNE"}))
-    figure = drawn_maps(path).figures["maps"]()
-    assert "data:image/png;base64" in figure and len(figure) < 300_000

@@ -1,20 +1,18 @@
 """What all prepared sets share: settings, notes on the card, a folder that is written whole or not at all."""
 
 import os
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dicot.core.errors import DicotError, InputError, MissingDataError
+from dicot.core.errors import DicotError, InputError
 from dicot.data import Windows
-from dicot.data.datasets import DATASETS, check, load
+from dicot.data.datasets import check, load
 from dicot.data.datasets.base import Sizes
-from dicot.data.datasets.large import LARGE_SETS, LargeSet
-from dicot.paper.preparation import PreparedParts, Raw, SizeWarning, each, prepare, raw_files
-from dicot.paper.raw import READERS, prepare_by_name
+from dicot.data.datasets.large import LargeSet
+from dicot.paper.preparation import PreparedParts, Raw, each, prepare, raw_files
 
 TOY = LargeSet("toy", "https://a", "free", "nobody", "texts.", Sizes(3, 1, 1, 4, 2))
 
@@ -52,16 +50,6 @@ def test_the_card_says_all(raw: Path) -> None:
     assert load("toy").train.x[2].tolist() == [[4, 2, 4, 6]]
 
 
-def test_other_sizes_warn_and_stay_on_the_card(raw: Path) -> None:
-    (raw / "0.txt").unlink()
-    with pytest.warns(SizeWarning, match="toy.*2 training cases instead of 3"):
-        card = prepare(TOY, READER, raw)
-    assert any("2 training cases" in note for note in card.notes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # with another setting no sizes are known
-        prepare(TOY, READER, raw, settings={"factor": "2"})
-
-
 def test_a_group_in_both_parts_is_refused_unless_it_is_known(raw: Path) -> None:
     def one_person(*words):
         good = read(*words)
@@ -72,24 +60,6 @@ def test_a_group_in_both_parts_is_refused_unless_it_is_known(raw: Path) -> None:
         prepare(TOY, READER._replace(read=one_person), raw)
     card = prepare(TOY, READER._replace(read=one_person, shared_groups=True), raw)
     assert "Training and test windows come from the same groups." in card.notes
-
-
-def test_mistakes_are_named(raw: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="factor.*1, 2.*3"):
-        prepare(TOY, READER, raw, settings={"factor": "3"})
-    with pytest.raises(InputError, match="'fact'.*'factor'"):
-        prepare(TOY, READER, raw, settings={"fact": "1"})
-    with pytest.raises(MissingDataError, match=r"nowhere.*\*\.txt.*texts"):
-        prepare(TOY, READER, tmp_path / "nowhere")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DicotError, match="file/large"):
-        prepare(TOY, READER, raw, out=tmp_path / "file")
-    for name in ("hapt", "GunPoint"):
-        with pytest.raises(InputError, match=f"{name} is not made from raw files"):
-            prepare_by_name(name, raw)
-    (raw / "1.txt").write_text("1 nan 2 3")
-    with pytest.raises(InputError, match="training.*NaN or inf in window 1"):
-        prepare(TOY, READER, raw)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
@@ -116,12 +86,3 @@ def test_a_run_that_dies_while_writing_leaves_the_old_set(
     after = prepare(TOY, READER, raw, settings={"factor": "2"})
     assert check("toy") == after != before
     assert [path.name for path in (raw.parent / "large").iterdir()] == ["toy"]
-
-
-@pytest.mark.parametrize("dataset", LARGE_SETS, ids=lambda one: one.name)
-def test_every_prepared_set_is_documented_and_has_a_reader(dataset: LargeSet) -> None:
-    assert DATASETS.registered(dataset.name) is dataset and dataset.name in READERS
-    assert dataset.name == dataset.name.lower() and "." not in dataset.name
-    assert dataset.source.startswith("http")
-    assert dataset.licence and dataset.citation and dataset.download.endswith(".")
-    assert len(dataset.transfer_channels) in (0, 3) and len(dataset.paper_transfer_channels) in (0, 3)

@@ -7,7 +7,6 @@ import pytest
 from scipy.io import savemat
 from sklearn.model_selection import train_test_split
 
-from dicot.core.errors import InputError
 from dicot.paper.preparation import silent
 from dicot.paper.raw import READERS
 from dicot.paper.raw.skoda import GESTURES, VARIABLE, blocked, read_arm, read_shuffled, shuffled
@@ -28,14 +27,6 @@ def raw(tmp_path: Path) -> Path:
     (tmp_path / "SkodaMiniCP_2015_08").mkdir()
     savemat(tmp_path / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat", {VARIABLE: table()})
     return tmp_path
-
-
-def test_sixty_channels_of_length_one(raw: Path) -> None:
-    x, label = read_arm(raw)
-    without_ids = table()[:, 1:].reshape(-1, 10, 7)[:, :, 1:].reshape(-1, 60)
-    np.testing.assert_allclose(x.T, without_ids / np.linalg.norm(without_ids, axis=1, keepdims=True), atol=1e-6)
-    assert label[[0, 400, 660, 809, 959]].tolist() == [0, 1, 0, 3, 10]
-    assert list(GESTURES) == sorted(GESTURES) and len(GESTURES) == 11
 
 
 def test_the_papers_windows_are_shuffled_rows(raw: Path) -> None:
@@ -77,21 +68,3 @@ def test_shuffled_rows_are_in_one_part_only() -> None:
     train, test = shuffled(np.arange(500, dtype=np.float32)[None], label)
     assert not set(np.unique(train.x)) & set(np.unique(test.x))
     assert (np.diff(train.x, axis=2) != 1).any()
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ({"left": np.zeros((3, 71))}, "right_classall_clean of 71 columns"),
-        ({VARIABLE: np.zeros((3, 70))}, "71 columns"),
-        ({VARIABLE: np.zeros((3, 71))}, r"\[0.0\]"),
-        (b"", "cannot be read"),
-        (b"<html>" * 50, "cannot be read"),
-        (b"MATLAB 7.3 MAT-file".ljust(124) + bytes([0, 2]) + b"IM", "cannot be read"),
-    ],
-)
-def test_faulty_files(tmp_path: Path, content: dict[str, np.ndarray] | bytes, said: str) -> None:
-    path = tmp_path / f"{VARIABLE}.mat"
-    path.write_bytes(content) if isinstance(content, bytes) else savemat(path, content)
-    with pytest.raises(InputError, match=rf"right_classall_clean\.mat.*{said}"):
-        read_arm(tmp_path)

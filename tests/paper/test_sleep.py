@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.signal_files import write_edf, write_hypnogram
 
-from dicot.core.errors import InputError, MissingDataError
+from dicot.core.errors import InputError
 from dicot.data.datasets import load
 from dicot.data.datasets.standins import around_sleep
-from dicot.paper.preparation import SizeWarning, silent
+from dicot.paper.preparation import SizeWarning
 from dicot.paper.raw import prepare_by_name
-from dicot.paper.raw.sleep import read, read_night
+from dicot.paper.raw.sleep import read_night
 
 EEG = "EEG Fpz-Cz"
 TRAIN = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9)
@@ -56,26 +56,6 @@ def test_half_an_hour_of_waking_is_kept_on_each_side(tmp_path: Path) -> None:
         around_sleep(np.zeros(5))
 
 
-def test_a_hypnogram_longer_than_the_signal(tmp_path: Path) -> None:
-    _, y = read_night(write_night(tmp_path, "SC4001", sleep_stages((2, "1"), (5, "W")), n_epochs=4))
-    assert y.tolist() == [1, 1, 0, 0]
-
-
-def test_nights_that_cannot_be_used(tmp_path: Path) -> None:
-    path = write_night(tmp_path, "SC4001", [(45, "Sleep stage 1")], n_epochs=2)
-    with pytest.raises(InputError, match="'Sleep stage 1'.*30 s"):
-        read_night(path)
-    path = write_night(tmp_path, "SC4001", sleep_stages((2, "1")), n_epochs=2, rate=50)
-    with pytest.raises(InputError, match="100 Hz.*50 Hz"):
-        read_night(path)
-    other = write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", [(0, 30, "Sleep stage 1")], "25.04.8916.13.00")
-    with pytest.raises(InputError, match="Hypnogram"):
-        read_night(path)
-    other.unlink()
-    with pytest.raises(InputError, match=r"SC4001\*-Hypnogram.edf.* 0"):
-        read_night(path)
-
-
 def test_prepared_by_subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = tmp_path / "raw"
     (raw / "sleep-cassette").mkdir(parents=True)
@@ -108,8 +88,3 @@ def test_epochs_outside_of_the_signal_are_left_out(tmp_path: Path) -> None:
     write_hypnogram(hypnogram, [(-30, 60, "Sleep stage 2")])
     with pytest.raises(InputError, match="'Sleep stage 2'.*30 s"):
         read_night(path)
-
-
-def test_a_subject_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"SC414\*-PSG\.edf.*78 files"):
-        read(tmp_path, {}, silent)

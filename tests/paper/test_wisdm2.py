@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dicot.core.errors import InputError
 from dicot.paper.preparation import silent
 from dicot.paper.raw.wisdm2 import ACTIVITIES, read, read_log
 
@@ -98,20 +96,3 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
     assert not set(prepared.train.group) & set(prepared.test.group)  # type: ignore[arg-type]
     assert len(set(prepared.test.group)) == 22  # type: ignore[arg-type]
     assert prepared.notes == () and prepared.labels == ACTIVITIES
-
-
-def test_borders_can_be_cut(tmp_path: Path) -> None:
-    rows = [row for user in range(1, 24) for row in [(user, "Sitting", 1.0, 2.0, float(i)) for i in range(60)]]
-    write(tmp_path, [line(row) for row in rows])
-    cut, cross = (read(tmp_path, {"borders": how}, silent) for how in ("cut", "cross"))
-    assert (len(cut.test), len(cross.test)) == (22 * 2, (22 * 60 - 40) // 20 + 1)
-    assert np.ptp(cut.test.x[:, 0]) == 0  # a constant axis is centred, not divided by zero
-
-
-def test_faulty_files(tmp_path: Path) -> None:
-    write(tmp_path, ["nothing"])
-    with pytest.raises(InputError, match=r"raw\.txt.*user,activity,time,x,y,z"):
-        read(tmp_path, {"borders": "cross"}, silent)
-    write(tmp_path, [line(row) for row in rows_of([1, 2], 50)])
-    with pytest.raises(InputError, match="22 users.* 2"):
-        read(tmp_path, {"borders": "cross"}, silent)

@@ -7,10 +7,7 @@ from statistics import fmean
 import pytest
 from tests.report.samples import failed, record
 
-from dicot.core.errors import InputError
-from dicot.data.datasets import family_of
-from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.report.best import SHORT_ROWS, gains, groups, short_table
+from dicot.judge.report.best import SHORT_ROWS, gains, short_table
 from dicot.judge.report.frame import frame, latest
 
 CONTENDERS = ("best", "dicot", "minirocket", "calibrated", "random", "tnc")
@@ -136,13 +133,6 @@ def test_every_number_where_runs_failed_or_are_missing():
     assert "Wine" in notes[0] and "Fish" not in notes[0] and "hapt" not in notes[0]
 
 
-def test_what_was_not_run_is_said_and_counts_for_nobody():
-    rows = [row for row in made_up() if row["contender"] != "dicot" and row["target"] != "wisdm2019"]
-    line = tables(rows)["What the preset gains"]["Phone, watch and sleep recordings: ridge"]
-    assert line["gain on dicot"] == "not run" and "dicot" not in line and line["sets"] == "2"
-    assert line["gain on calibrated"][0] in "+-"
-
-
 def test_the_best_mean_is_marked_and_fewer_runs_never_are():
     rows = [{**row, "value": 99.0} if row["contender"] == "tnc" else row for row in made_up()]
     line = "Phone, watch and sleep recordings: ridge"
@@ -168,29 +158,3 @@ def test_the_short_table_has_some_of_these_means():
     for title, (group, protocol) in SHORT_ROWS.items():
         for name in short.columns[:-1]:
             assert float(short[name][title]) == pytest.approx(float(whole[name][f"{group}: {protocol}"]), abs=0.051)
-
-
-def test_where_a_contender_was_run_with_other_settings_only_these_count():
-    rows = made_up()
-    moved = [{**row, "precision": "tf32"} if row["target"] == "hapt" else row for row in rows]
-    assert tables(moved) == tables(rows)
-
-
-def test_both_choices_of_labelled_cases_have_lines_of_their_own():
-    more = [{**row, "subsets": "authors"} for row in made_up() if row["protocol"] == "few_5"]
-    shown = tables(made_up(subsets="per-seed") + more)["What the preset gains"]
-    for choice in ("authors", "per-seed"):
-        assert f"UCR archive: few_5 ({choice})" in shown
-
-
-def test_groups_are_made_of_what_is_reported():
-    made = {group.title: set(group.sets) for group in groups([*SETS, "synthetic", "hapt (scale dataset)"])}
-    assert made == {title: set(sets) for title, sets in GROUPS.items()}
-    assert not set(REPORTED) & set(DEVELOPMENT) and set(CHOSEN) < set(DEVELOPMENT)
-    assert [family_of(name) for name in (*REPORTED, *CHOSEN, *UEA)] == ["ucr"] * 5 + ["uea"] * 2
-
-
-def test_controls_and_the_preset_are_needed():
-    for name in ("random", "best"):
-        with pytest.raises(InputError, match=name):
-            tables([row for row in made_up() if row["contender"] != name])

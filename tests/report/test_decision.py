@@ -54,16 +54,6 @@ def test_an_interval_is_that_of_the_paired_differences():
     assert f"95 % interval: {gaps.mean() - half:.1f} to {gaps.mean() + half:.1f}, over 8 data sets" in said
 
 
-def test_few_data_sets_do_not_tell():
-    (said, more), _ = opening(rows(sets=SETS[:3]))
-    assert "there are only 3 data sets" in said and "Try more data sets" in more
-
-
-def test_one_data_set_goes_by_its_seeds():
-    (_, said), _ = opening(rows(sets=SETS[:1], seeds=(1, 2, 3)))
-    assert "over 3 seeds" in said
-
-
 def test_families_are_not_averaged_with_each_other():
     large = {**LEVELS, "dicot": 50.0}
     said, _ = opening([*rows(), *rows(levels=large, sets=("ecg", "harth", "hapt", "wisdm2", "pamap2"))])
@@ -81,10 +71,6 @@ def test_sets_that_the_preset_was_chosen_on_do_not_decide():
     levels = {"best": 80.0, **LEVELS}
     (_, said), table = opening(rows("best", levels), "best")
     assert chosen and f"{8 - len(chosen)} data sets" in said and "was chosen on are left out" in table.note
-
-
-def test_without_controls_nothing_is_decided():
-    assert opening(rows(levels={"raw-mean": 50.0, "raw-flat": 60.0}, protocol="forest")) == ((), None)
 
 
 def test_it_is_the_first_sentence_of_every_form(tmp_path):

@@ -47,15 +47,6 @@ def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeyp
     assert len(folders) == 3 and "ucr" in folders
 
 
-@pytest.mark.parametrize("name", [*EVIL, "..", ".", "", "-", "con:*?", "\ud800"])
-def test_a_slug_is_a_plain_file_name(tmp_path, name):
-    for made in (slug(name), folder_name(name)):
-        below = tmp_path / "inner" / made
-        below.mkdir(parents=True)
-        assert below.resolve().parent == tmp_path / "inner" and os.listdir(below.parent) == [made]
-        below.rmdir()
-
-
 def test_ordinary_names_stay_and_others_do_not_meet():
     for name in ("ucr", "low_label", "ItalyPowerDemand", "skoda-paper"):
         assert slug(name) == folder_name(name) == name

@@ -1,11 +1,8 @@
 """The tidy frame: rows, their order in a table, means, notes."""
 
 import numpy as np
-import pytest
-from tests.report.samples import SUITES, failed, record, several
+from tests.report.samples import failed, record, several
 
-from dicot.core.errors import InputError
-from dicot.judge.evaluation import TIDY
 from dicot.judge.report.frame import (
     by_data_set,
     frame,
@@ -15,13 +12,7 @@ from dicot.judge.report.frame import (
     note,
     placed,
     seed_averages,
-    trial_note,
 )
-
-
-def test_rows_of_an_evaluation_are_filled_up():
-    data = frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1, "value": 1}])
-    assert tuple(data.columns) == (*TIDY, "seconds", "on") and data.draw.tolist() == [1] and data.error.isna().all()
 
 
 def test_lines_have_their_usual_order_and_columns_a_natural_one():
@@ -73,13 +64,3 @@ def test_the_last_record_of_a_cell_counts_and_draws_are_cells():
     sizes = frame([{**old, "batch_size": 8}, {**old, "batch_size": 16}])
     assert len(latest(sizes, ["batch_size"])) == 2 and len(latest(sizes)) == 1
     assert len(latest(frame([old, {**old, "draw": 2}]))) == 2
-
-
-def test_trials_are_named_by_their_steps():
-    assert trial_note(frame(SUITES["smoke"])) == "Not a result: 10 steps, to show that the code runs."
-    assert trial_note(frame(SUITES["ucr"])) == ""
-
-
-def test_a_metric_without_records_is_refused():
-    with pytest.raises(InputError, match="nmi by clustering"):
-        by_data_set(frame(SUITES["ucr"]), ["nmi"], ["clustering"])

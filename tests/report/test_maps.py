@@ -3,26 +3,7 @@
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, MissingDataError
-from dicot.judge.protocols.subsets import stratified_cap
-from dicot.judge.report.maps import maps
 from dicot.use.projection import tsne
-
-
-def test_a_file_made_by_hand_needs_labels_and_no_name(tmp_path):
-    vectors, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
-    np.savez(tmp_path / "hand.npz", labels=labels, dicot=vectors)
-    part = maps(tmp_path / "hand.npz")
-    assert part.title == "Maps of the embeddings" and part.text.startswith("dicot: t-SNE of 12 cases")
-    for arrays in ({"dicot": vectors}, {"labels": labels, "data_set": "waves"}):
-        np.savez(tmp_path / "odd.npz", **arrays)
-        with pytest.raises(InputError, match="must hold `labels` and one array of embeddings per contender"):
-            maps(tmp_path / "odd.npz")
-    (tmp_path / "odd.npz").write_bytes((tmp_path / "hand.npz").read_bytes()[:-40])
-    with pytest.raises(InputError, match=r"odd\.npz cannot be read"):
-        maps(tmp_path / "odd.npz")
-    with pytest.raises(MissingDataError, match="no file of embeddings"):
-        maps(tmp_path / "none.npz")
 
 
 def groups(n, f=6):
@@ -41,13 +22,6 @@ def test_far_groups_stay_apart_and_the_map_repeats():
     assert (y[d.argmin(axis=1)] == y).all()
 
 
-def test_many_cases_are_thinned_with_the_classes_in_proportion():
-    x, y = groups(90)
-    p = tsne(x, seed=1, rows=stratified_cap(y, 30))
-    assert np.bincount(y[p.rows]).tolist() == [10, 10, 10]
-    assert p.title.startswith("t-SNE of 30 of 90 cases")
-
-
 @pytest.mark.parametrize(
     ("x", "title"),
     [
@@ -62,14 +36,3 @@ def test_where_tsne_is_not_defined_the_title_says_what_is_shown(x, title):
     assert p.title == title
     assert p.points.shape == (len(x), 2)
     assert np.isfinite(p.points).all()
-
-
-def test_five_cases_are_enough():
-    p = tsne(groups(5)[0], seed=1)
-    assert p.title.startswith("t-SNE of 5 cases")
-    assert np.isfinite(p.points).all()
-
-
-def test_broken_embeddings_are_refused():
-    with pytest.raises(ValueError, match="NaN"):
-        tsne(np.full((6, 2), np.nan), seed=1)

@@ -9,8 +9,8 @@ from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import Protocol
 from dicot.judge.protocols.metrics import Metric
 from dicot.judge.report.benchmark import write_report
-from dicot.judge.report.frame import by_data_set, frame, shown_metrics
-from dicot.judge.report.scores import comparison, data_set_table
+from dicot.judge.report.frame import by_data_set, frame
+from dicot.judge.report.scores import data_set_table
 from dicot.judge.report.standings import blocks, standing_table, standings
 from dicot.judge.report.tables import BEST
 from dicot.paper import reports
@@ -59,18 +59,6 @@ def test_the_lowest_error_is_best_first_and_rank_one():
     per_set = data_set_table(runs)
     assert all(bold(per_set, name) == ["toy"] for name in SETS)
     assert "lowest" in per_set.note and "highest" not in per_set.note
-
-
-def test_an_evaluation_marks_each_column_by_its_own_direction():
-    table = comparison(frame([*rows(sets=["x"]), *several("", list(ERRORS), ["x"])]))
-    assert bold(table, "toy-distance toy_error") == ["toy"] and bold(table, "linear accuracy") == ["dicot"]
-    assert "best" in table.note
-
-
-def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
-    assert shown_metrics(frame(several("s", CONTROLS, ["a"], metrics=["odd"]))) == ["odd"]
-    everything = several("s", CONTROLS, ["a"], metrics=["macro_f1", "ari", "toy_error", "accuracy", "macro_recall"])
-    assert shown_metrics(frame(everything)) == ["accuracy", "ari", "toy_error"]
 
 
 @pytest.mark.parametrize("suite", ["ucr", "low_label", "smoke", "transfer", "of your own"])

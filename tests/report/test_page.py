@@ -1,12 +1,9 @@
 """The page: escaped and self-contained."""
 
-import builtins
 import re
 
-import pytest
 from tests.report.test_benchmark_report import Page
 
-from dicot.core.errors import MissingExtraError
 from dicot.judge.report.page import render
 from dicot.judge.report.parts import Part, drawn
 from dicot.judge.report.tables import ABSENT, BEST, FAILED, Cell, text_table
@@ -36,21 +33,3 @@ def test_every_text_is_escaped_and_tags_are_balanced():
 def test_nothing_comes_from_elsewhere():
     assert not re.search(r"https?://|@import|url\(|<link|<img|src=", PAGE)
     assert "default-src 'none'" in PAGE
-
-
-def test_looks_of_cells():
-    assert '<td class="best">1</td>' in PAGE
-    assert '<td class="failed">no</td>' in PAGE and '<td class="absent words">not run</td>' in PAGE
-
-
-def test_without_jinja2_the_error_says_what_to_install(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.startswith("jinja2"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"dicot\[report\]"):
-        render("t", [])

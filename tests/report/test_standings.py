@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from tests.report.samples import CONTROLS, SUITES, failed, record, several
+from tests.report.samples import record, several
 
-from dicot.core.errors import InputError
 from dicot.judge.report.frame import by_data_set, frame
 from dicot.judge.report.standings import (
     baseline_line,
@@ -14,14 +13,10 @@ from dicot.judge.report.standings import (
     blocks,
     fit_times,
     outcomes,
-    seconds_text,
     standing_table,
     standings,
 )
 from dicot.paper.numbers import FOREST, NAMES, paper_cells, paper_tables
-
-UCR = by_data_set(frame(SUITES["ucr"]), ["accuracy"])
-LARGE = by_data_set(frame(SUITES["large"]), ["accuracy"])
 
 
 def runs(rows, *metrics):
@@ -81,31 +76,6 @@ def test_ranks_need_complete_blocks_and_say_who_is_left_out():
     assert "Left out for want of sets: tnc (lacks 10)" in standing_table(wide).note
 
 
-def test_one_missing_set_of_many_makes_no_second_block():
-    (block,) = blocks(runs(sets("dicot", 20) + sets("random", 20) + sets("calibrated", 19)))
-    assert len(block.columns) == 19 and len(block.lines) == 3 and not block.left_out
-
-
-def test_without_a_set_of_both_controls_there_is_no_block():
-    other = [failed(one, "boom") for one in sets("random", 8)]
-    assert blocks(runs(sets("dicot", 8) + other + sets("calibrated", 8))) == []
-
-
-def test_standings_show_average_rank_and_time_and_no_interval_for_one_seed():
-    table = standing_table(blocks(UCR)[0])
-    assert table.columns == ["average accuracy", "average rank", "time to fit"]
-    assert table.cells.index[0].startswith("dicot, per_")
-    assert table.cells["time to fit"]["random"] == "0.06 s" and table.cells["time to fit"]["catt"] == "15 s"
-    assert "Over the 6 data set(s) of 6" in table.note and "per_epoch that of the authors' code" in table.note
-
-
-def test_standings_over_seeds_have_both_intervals():
-    table = standing_table(blocks(LARGE)[0])
-    assert table.columns[2:4] == ["95 %, normal", "95 %, t"]
-    average, _, normal, student, _ = table.cells.loc["dicot"]
-    assert "±" in average and float(student.split()[1]) > 2 * float(normal.split()[1])
-
-
 def test_a_source_is_fitted_once_however_many_targets_it_has():
     rows = [record("s", "dicot", ("a", t), 70.0, seed=s, fit_seconds=10.0 * s) for t in "bc" for s in (1, 2)]
     (block,) = blocks(runs(rows))
@@ -135,23 +105,6 @@ def test_the_time_of_a_forest_includes_the_forest():
     assert set(data.seconds[data.protocol == "linear"].round(2)) == {0.01}
 
 
-def test_devices_are_named_where_times_do_not_compare():
-    same = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
-    assert sorted(standing_table(blocks(runs(same))[0]).cells["time to fit"]) == ["0.02 s", "0.02 s", "5 s"]
-    (block,) = blocks(runs([{**r, "device": "GPU, alone"} if r["contender"] == "dicot" else r for r in same]))
-    assert sorted(standing_table(block).cells["time to fit"]) == ["0.02 s (cpu A)", "0.02 s (cpu A)", "5 s (GPU)"]
-    mixed = [{**r, "device": "GPU, alone"} if r["contender"] == "dicot" and r["target"] == "a" else r for r in same]
-    assert standing_table(blocks(runs(mixed))[0]).cells["time to fit"]["dicot"] == "2.5 s (GPU) and 2.5 s (cpu A)"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(math.nan, "not measured"), (0.0, "under 0.001 s"), (0.25, "0.25 s"), (42.4, "42 s"), (7200, "2.00 h")],
-)
-def test_times_are_read_at_a_glance(seconds, text):
-    assert seconds_text(seconds) == text
-
-
 def test_wins_ties_and_losses_by_hand():
     rows = {"dicot": (80, 70, 60), "catt": (79, 70, 61), "random": (10, 10, 10), "calibrated": (90, 90, 90)}
     (block,) = blocks(runs([record("s", c, d, three[i]) for c, three in rows.items() for i, d in enumerate("abc")]))
@@ -161,11 +114,3 @@ def test_wins_ties_and_losses_by_hand():
     assert list(table.cells.index) == ["calibrated", "catt", "random"]
     assert table.cells.loc["random"].tolist()[:4] == ["3", "0", "0", "+60.00"]
     assert baseline_line(block, "random") == "random" and baseline_line(block, "tnc") is None
-
-
-@pytest.mark.parametrize("missing", CONTROLS)
-@pytest.mark.parametrize("make", [standing_table, lambda block: baseline_table(block, block.lines[0])])
-def test_no_table_without_both_controls(make, missing):
-    (block,) = blocks(runs([r for r in SUITES["ucr"] if r["contender"] != missing]))
-    with pytest.raises(InputError, match=f"no record of {missing}"):
-        make(block)

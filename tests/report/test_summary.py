@@ -11,7 +11,7 @@ from tests.report.samples import ARCHIVE, SUITES, write_csv
 from dicot.core.errors import InputError
 from dicot.judge.report.frame import frame
 from dicot.paper.numbers import paper_tables
-from dicot.paper.summary import Marks, block_is_current, summary_markdown, with_block, write_block
+from dicot.paper.summary import Marks, block_is_current, summary_markdown, write_block
 
 ROWS = [*SUITES["ucr"], *SUITES["uea"]]
 MARKS = Marks.of(["ucr", "uea"])
@@ -37,12 +37,6 @@ def test_the_block_is_replaced_and_nothing_else(tmp_path):
     assert block_is_current(readme, "new\n", MARKS)
 
 
-@pytest.mark.parametrize("text", ["no marks", BEGIN, f"{END} {BEGIN}", f"{BEGIN}{BEGIN}{END}"])
-def test_marks_must_be_there_once_and_in_order(text):
-    with pytest.raises(InputError, match="needs one line <!-- dicot report: begin -->"):
-        with_block(text, "new", "README.md", MARKS)
-
-
 def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dicot", "report", "uea"])
     write_csv(tmp_path / "all.csv", ROWS)
@@ -58,20 +52,6 @@ def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
     assert "command: dicot report uea" in (tmp_path / "uea" / "report.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["ucr", "--out", "o"], "There is no ledger at out/bench.sqlite"),
-        (["ucr", "--out", "o", "--ledger", "a", "--records", "b"], "either --ledger FILE or --records FILE"),
-        (["ucr", "--out", "o", "--check"], "--check needs --into"),
-    ],
-)
-def test_a_call_that_cannot_work_says_why(words, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=message):
-        dicot("report", *words)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("suites", "folder", "page"),
@@ -81,8 +61,3 @@ def test_the_tables_on_pages_are_those_of_the_published_results(suites, folder, 
     root = Path(__file__).resolve().parents[2]
     call = ["report", suites, "--records", root / folder, "--into", root / page]
     assert "is up to date" in dicot(*call, "--check")
-
-
-def test_the_table_about_the_preset_has_marks_of_its_own():
-    assert Marks.of(["best"]).begin == "<!-- dicot report best: begin -->" != BEGIN
-    assert Marks.of(["best", "ucr"]) == MARKS

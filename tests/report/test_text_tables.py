@@ -1,27 +1,18 @@
 """Tables of scores, ours beside the paper's, variants; and the looks of a table."""
 
-import io
 import math
-import re
 from statistics import stdev
 
-import pytest
-from rich.console import Console
-from tests.report.samples import ARCHIVE, CONTROLS, SUITES, failed, record, several
+from tests.report.samples import ARCHIVE, CONTROLS, record, several
 
-from dicot.core.errors import InputError
 from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.scores import comparison, data_set_table, evaluation_table, failure_table, interval_table
-from dicot.judge.report.standings import blocks, standing_table
+from dicot.judge.report.scores import comparison, evaluation_table
 from dicot.judge.report.tables import (
     BEST,
     signed,
     to_markdown,
-    to_rich,
 )
 from dicot.paper.reports import average_table
-
-EVIL = 'a_b & 5 % of $x^2 {k} \\tau ~ #1 <->|"\n±…'
 
 
 def score(contender, value, protocol="linear", metric="accuracy", seed=1, error=None, draw=1):
@@ -73,14 +64,6 @@ def test_the_spread_is_over_draws_and_seeds_and_the_note_says_so():
     assert "One run (seed 1); mean ± sample standard deviation over 2 draws" in alone.note
 
 
-def test_what_is_the_same_for_every_seed_has_no_spread_unless_draws_or_the_protocol_differ():
-    drawn = [score("saved", 70.0, "few_5", seed=s, draw=d) for s in (1, 2) for d in (1, 2)]
-    rows = [*seeds("saved", [80.0, 80.0]), *seeds("saved", [0.5, 0.7], "clustering", "nmi"), *drawn]
-    table = compared(rows, fixed=["saved"])
-    assert texts(table) == {"saved": ["80.00", "0.600 ± 0.141", "70.00 ± 0.00"]}
-    assert "The same for all seeds: saved." in table.note
-
-
 def test_what_is_equal_everywhere_is_shown_once_and_the_note_says_so():
     rows = [*seeds("a", [80.0, 82.0]), *seeds("b", [80.0, 82.0]), *seeds("c", [80.0, 81.0])]
     rows += [{**row, "protocol": "knn_all"} for row in rows] + seeds("a", [1.0, 2.0], "few_5")
@@ -92,11 +75,6 @@ def test_what_is_equal_everywhere_is_shown_once_and_the_note_says_so():
     assert table.note.endswith("Equal in every number, so shown once: linear and knn_all; a and b.")
     assert table.about["linear, knn_all accuracy"] == "linear: a probe; knn_all: a neighbour"
     assert table.about["few_5 accuracy"] == "five labels"
-
-
-def test_one_seed_has_no_spread_and_alone_nothing_is_best():
-    table = compared(seeds("a", [0.5], "clustering", "nmi"))
-    assert texts(table) == {"a": ["0.500"]} and "no spread" in table.note and best(table) == []
 
 
 def test_rows_and_columns_come_in_the_order_of_the_scores_and_can_be_exchanged():
@@ -137,42 +115,6 @@ def test_failures_say_why_once_and_are_never_best():
 # A benchmark
 
 
-@pytest.mark.parametrize("missing", CONTROLS)
-@pytest.mark.parametrize(
-    "make",
-    [data_set_table, interval_table, average_table],
-    ids=["data sets", "intervals", "paper"],
-)
-def test_no_table_of_methods_without_both_controls(make, missing):
-    with pytest.raises(InputError, match=f"no record of {missing}"):
-        make(runs([r for r in SUITES["ucr"] if r["contender"] != missing]))
-
-
-def test_intervals_are_those_of_seeds():
-    table = interval_table(runs(SUITES["large"], protocols=["linear"]))
-    assert all(" / " in text for row in texts(table).values() for text in row)
-
-
-def test_failures_are_seen_everywhere_and_have_reasons():
-    rows = [
-        failed(r, "CaseError: too\n short") if (r["contender"], r["target"]) == ("catt", "Car") else r
-        for r in SUITES["ucr"]
-    ]
-    shown = data_set_table(runs(rows))
-    assert shown.cells["Car"]["catt"] == "failed" and "catt failed: CaseError: too short" in shown.note
-    block = blocks(runs(rows))[0]
-    assert "Car" not in block.columns and "5 data set(s) of 6" in standing_table(block).note
-    assert texts(failure_table(frame(rows))) == {"catt": ["Car", "per_step", "1", "linear", "CaseError: too short"]}
-    assert failure_table(frame(SUITES["ucr"])) is None
-
-
-def test_every_table_of_trials_says_so():
-    table = runs(SUITES["smoke"], protocols=["linear"])
-    assert "dicot (trial)" in data_set_table(table).cells.index
-    for made in (data_set_table(table), standing_table(blocks(table)[0]), average_table(table)):
-        assert made.note.startswith("Not a result: 10 steps")
-
-
 def test_ours_beside_the_paper_over_the_sets_both_have():
     rows = several("ucr", ("dicot", "minirocket", *CONTROLS), (*ARCHIVE, "DodgerLoopDay"))
     rows = [r for r in rows if (r["contender"], r["target"]) not in (("dicot", "Beef"), ("dicot", "Car"))]
@@ -201,11 +143,3 @@ def test_markdown():
     assert lines[4] == "| &lt;i>\\|c | 70.00 |"
     assert lines[5] == "| d | failed |"
     assert lines[7].endswith(" d failed: &lt;script>[bold]x\\|y&lt;/script>")
-
-
-def test_rich_prints_everything():
-    console = Console(file=io.StringIO(), width=120, force_terminal=True)
-    console.print(to_rich(NASTY, title="Results"))
-    printed = console.file.getvalue()
-    assert re.search(r"\x1b\[1m *80\.00 \(tie\)", printed)
-    assert "[bold]x|y" in printed

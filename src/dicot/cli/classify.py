@@ -34,7 +34,7 @@ def classify(
     import numpy as np
 
     from dicot.data.naming import naming
-    from dicot.model.heads import Head, check_head_file
+    from dicot.model.heads import check_head_file
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
     from dicot.use.labels.accuracy import classify_cases
@@ -74,7 +74,7 @@ def classify(
         write_columns(out, {**part, **about, **said, **chances})
         typer.echo(f"Wrote {out}")
     if save is not None:
-        typer.echo(f"Wrote {replace(Head.of(model), model=known.model).save(save)}")
+        typer.echo(f"Wrote {replace(model.head_, model=known.model).save(save)}")
 
 
 def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":

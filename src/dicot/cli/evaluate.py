@@ -177,12 +177,13 @@ def _trained(
 
 def _announce(split: "Split", warning: str, unit: str) -> str:
     """Say what is scored and how it was split; the warnings come back for the report."""
-    from dicot.data.splits import shared_groups, short_list
+    from dicot.data.naming import listed
+    from dicot.data.splits import shared_groups
 
     typer.echo(f"{split.name}: {_sizes(split)}")
     typer.echo(f"  training and test part: {split.how}")
     if both := shared_groups(split):
-        warning = f"{len(both)} {unit}(s) have cases in both parts, so scores may be too high: {short_list(both)}."
+        warning = f"{len(both)} {unit}(s) have cases in both parts, so scores may be too high: {listed(both)}."
     if warning:
         opt.warn(warning)
     return warning

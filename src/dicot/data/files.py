@@ -25,9 +25,8 @@ def read_parts(path: str | Path, **columns: Any) -> dict[str, Content]:
     path = Path(path).expanduser()
     if path.is_dir():
         raise InputError(
-            f"{path} is a folder; data is one file ({', '.join(known_suffixes('cases'))}) or a data set by name. Name "
-            "the file; a folder of recordings becomes windows by Windows.from_folder, and on the command line by "
-            "--window or a dicot.toml (`dicot inspect FOLDER --write`)."
+            f"{path} is a folder. Name a file of cases ({', '.join(known_suffixes('cases'))}) or a data set; "
+            "recordings become windows by Windows.from_folder, or by --window."
         )
     return read_case_file(path, Reading.from_dict(columns))
 

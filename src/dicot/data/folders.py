@@ -3,14 +3,13 @@
 import glob
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from dicot.core.errors import InputError
 from dicot.data.naming import listed
 from dicot.data.readers import known_suffixes, read_file, stem_of, suffix_of
-from dicot.data.reading import Reading, Source
+from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Recording
 
 
@@ -89,11 +88,6 @@ def _files_of(source: str | Path) -> list[tuple[Path, PurePath]]:
         found = _of_known_suffix(map(Path, sorted(glob.glob(str(path), recursive=True))), f"Pattern {source}")
         return [(file, file.relative_to(before_pattern(path))) for file in found]
     raise InputError(f"There is no file or folder {path}. Check the path.")
-
-
-def before_pattern(path: PurePath) -> PurePath:
-    """Return the folder where a pattern begins."""
-    return type(path)(*takewhile(lambda part: not glob.has_magic(part), path.parts))
 
 
 def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:

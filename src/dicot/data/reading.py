@@ -8,9 +8,10 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import takewhile
 from numbers import Real
-from pathlib import Path
-from typing import Any, final
+from pathlib import Path, PurePath
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from dicot.data.policies import MISSING
 from dicot.data.timestamps import GAP, UNITS
 
 FILE = "dicot.toml"
+AnyPurePath = TypeVar("AnyPurePath", bound=PurePath)
 Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/*.csv", a file, or a list of these
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
@@ -211,20 +213,17 @@ def seconds_text(seconds: float) -> str:
 def toml_of(source: Source) -> Path:
     """Return where the dicot.toml of recordings lies, or would: in their folder, or where a pattern begins."""
     sources = [source] if isinstance(source, str | Path) else list(source)
-    folders = list(dict.fromkeys(_folder_of(Path(one).expanduser()) for one in sources))
+    paths = [Path(one).expanduser() for one in sources]
+    folders = list(dict.fromkeys(path if path.is_dir() else before_pattern(path.parent) for path in paths))
     if len(folders) != 1:
         said = ", ".join(map(str, folders[:3]))
         raise InputError(f"{FILE} lies beside recordings of one folder; these are in {said}. Name one folder.")
     return folders[0] / FILE
 
 
-def _folder_of(path: Path) -> Path:
-    if path.is_dir():
-        return path
-    folder = path.parent
-    while glob.has_magic(str(folder)):
-        folder = folder.parent
-    return folder
+def before_pattern(path: AnyPurePath) -> AnyPurePath:
+    """Return the folder where a pattern begins."""
+    return type(path)(*takewhile(lambda part: not glob.has_magic(part), path.parts))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

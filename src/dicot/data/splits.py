@@ -12,10 +12,9 @@ from dicot.core.errors import InputError, WindowLengthWarning
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, keep_identity, labelled, name_of_groups, segments_under
 from dicot.data.conversion import at_length, survey
+from dicot.data.naming import listed
 from dicot.data.policies import Array, Policies, RawCases, Scale, name_cases, target_length
 from dicot.data.texts import as_text
-
-MANY = 12  # names in a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +143,8 @@ def held_out(
         groups = np.unique(group[known])
         chosen = np.sort(_some(groups, share, rng))
         test: NDArray[np.bool_] = np.isin(group, chosen)
-        how = f"{len(chosen)} of {len(groups)} {unit}s held out, drawn once with seed {seed}: {short_list(chosen)}"
+        names = listed(list(map(str, chosen)))
+        how = f"{len(chosen)} of {len(groups)} {unit}s held out, drawn once with seed {seed}: {names}"
     else:
         kinds = np.zeros(n, int) if y is None else y
         drawn = [_some(np.flatnonzero(known & (kinds == kind)), share, rng) for kind in np.unique(kinds[known])]
@@ -178,13 +178,6 @@ def validation_rows(y: Array, group: Array | None, share: float, fewest: int, se
         if enough and np.count_nonzero(more) <= 2 * sum(sizes.values()) and not held.sum() >= sum(sizes.values()):
             held = more
     return held
-
-
-def short_list(names: Iterable[object]) -> str:
-    """Name the first few, and how many more there are."""
-    texts = list(map(str, names))
-    more = f" and {len(texts) - MANY} more" if len(texts) > MANY else ""
-    return ", ".join(texts[:MANY]) + more
 
 
 def _some(items: Array, share: float, rng: np.random.Generator) -> Array:

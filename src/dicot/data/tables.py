@@ -75,7 +75,7 @@ def table_cases(
             f"The table has 0 rows, or no channel: no column of numbers beside {case!r} and {time!r}. Name channels= "
             "(--channels)."
         )
-    codes = _numbered(columns[case])
+    codes = _numbered(columns[case], case)
     _refuse_lost(codes < 0, case)
     names = columns[case][np.unique(codes, return_index=True)[1]]
     times = _times(columns[time], time)
@@ -152,9 +152,9 @@ def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None
 
 def lost_values(column: Array) -> NDArray[np.bool_]:
     """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
-    lost = np.asarray(pd.isna(column))
+    lost: NDArray[np.bool_] = np.asarray(pd.isna(column))
     if column.dtype.kind in "US":
-        return lost | (column == column.dtype.type())
+        lost |= column == column.dtype.type()
     if column.dtype == object:
         lost |= np.array([isinstance(value, str) and not value for value in column], dtype=bool)
     return lost
@@ -220,17 +220,20 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
         raise InputError(f"Column {name!r} has no value in {which}. Drop them.")
 
 
-def _numbered(column: Array) -> NDArray[np.intp]:
+def _numbered(column: Array, name: str) -> NDArray[np.intp]:
     """Number the values in order of first appearance; -1 for no value."""
     numbers = np.full(len(column), -1, dtype=np.intp)
     present = ~lost_values(column)
-    numbers[present] = pd.factorize(column[present])[0]
+    try:
+        numbers[present] = pd.factorize(column[present])[0]
+    except TypeError as error:
+        raise InputError(f"Column {name!r} must hold text or numbers; {error}.") from error
     return numbers
 
 
 def _constant(column: Array, name: str, codes: Array, order: Array, names: Array) -> Array:
     """Return the one value of each case."""
-    numbers = _numbered(column)[order]
+    numbers = _numbered(column, name)[order]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     differs = numbers != numbers[starts][codes]
     if differs.any():

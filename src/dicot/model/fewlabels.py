@@ -24,20 +24,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dicot.core.errors import InputError, lookup
 from dicot.data.collection import check_labels, labelled
 from dicot.data.pieces import pieces
+from dicot.model.heads import SPREADINGS, Head, Neighbours, logarithm, tempered
 
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]
 
-# How far a probability moves along the graph, and how much the logistic regression's guess of an unlabelled case
-# weighs beside a label. Chosen on development sets, see docs/log.md.
-SPREADINGS: dict[str, tuple[float, float]] = {"none": (0.0, 1.0), "guesses": (0.5, 1.0), "labels": (0.8, 0.02)}
 AUTO = ("none", "guesses")  # what held-out labels choose from: with several labels per class "labels" won too seldom
 WITHOUT_CHOICE = "labels"  # of "auto", where too few labels are known to hold some out, and there are cases enough
 USUAL_TEMPERATURE = 1.0  # of probabilities, where none can be measured; a measured one is drawn towards it
 TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
 FOLDS, REPEATS = 5, 2
 GRAPH_FEATURES = 128  # principal components that distances are taken in
-SMALLEST = 1e-12  # probability
 
 
 class FewLabelClassifier(ClassifierMixin, BaseEstimator):
@@ -71,6 +68,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     temperature_ : what logarithms of probabilities are divided by
     log_losses_ : of the held-out labelled cases, by spreading; empty where none was held out
     coef_, intercept_ : (K, F) and (K,) of the logistic regression, for scaled features
+    head_ : all that turns an embedding into probabilities; `head_.save(path)` keeps it as a file
     n_features_in_ : F
     """
 
@@ -82,6 +80,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     log_losses_: dict[str, float]
     coef_: Floats
     intercept_: Floats
+    head_: Head
 
     def __init__(
         self,
@@ -108,26 +107,25 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=(np.float32, np.float64))
         self.classes_, numbers = class_numbers(y, len(X))
         known, rng = np.flatnonzero(numbers >= 0), check_random_state(self.random_state)
-        self._scale = StandardScale(X)
-        regression = _Regression(self._scale(X[known]), numbers[known], self.C)
+        scale, graph, neighbours = StandardScale(X), None, None
+        regression = _Regression(scale(X[known]), numbers[known], self.C)
         self.coef_, self.intercept_ = regression.fit(np.arange(len(known)))
-        self._graph = None
         if self.spreading != "none" and len(X) > 2:
             rows = _graph_rows(known, len(X), self.graph_cases, rng)
             if graphs:
-                self._graph = graphs[0].relabelled(numbers, rng)
+                graph = graphs[0].relabelled(numbers, rng)
             else:
-                self._graph = _Graph(self._scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
+                graph = _Graph(scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
                 if len(rows) == len(X):  # it does not depend on which cases have a label
-                    graphs.append(self._graph)
-        self._choose(X, regression, known, rng)
-        if self.spreading_ == "none":
-            self._graph = None
-        else:
-            assert self._graph is not None
-            guesses = softmax(self._scores(X[self._graph.rows]), axis=1)
-            self._settled = self._graph.settle(guesses, self._graph.numbers, self.spreading_)
-        self.label_distributions_ = self._fitted_probabilities(X, numbers)
+                    graphs.append(graph)
+        self._choose(X, scale, graph, regression, known, rng)
+        if graph is not None and self.spreading_ != "none":
+            guesses = softmax(scale(X[graph.rows]) @ self.coef_.T + self.intercept_, axis=1)
+            settled = graph.settle(guesses, graph.numbers, self.spreading_)
+            neighbours = Neighbours(graph.places, settled, graph.directions, graph.count, self.spreading_)
+        classes, regressed = tuple(self.classes_.tolist()), (self.coef_, self.intercept_)
+        self.head_ = Head(classes, scale.mean, scale.factor, *regressed, self.temperature_, neighbours)
+        self.label_distributions_ = self._fitted_probabilities(X, numbers, graph)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
 
@@ -135,7 +133,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         """Return (N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=(np.float32, np.float64), reset=False)
-        return np.concatenate([self._probabilities(X[rows]) for rows in pieces(X.shape)])
+        return np.concatenate([self.head_.predict_proba(X[rows]) for rows in pieces(X.shape)])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return (N,) the most probable label of each case."""
@@ -143,42 +141,36 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def _scores(self, X: Floats) -> Floats:
-        scores: Floats = self._scale(X) @ self.coef_.T + self.intercept_
-        return scores
-
-    def _probabilities(self, X: Floats) -> Floats:
-        """Read the graph at the nearest of its cases, or do without one, and calibrate."""
-        scores = self._scores(X)
-        if self._graph is None:
-            return _tempered(log_softmax(scores, axis=1), self.temperature_)
-        reach, weight = SPREADINGS[self.spreading_]
-        near = self._settled[self._graph.nearest(self._scale(X))].mean(axis=1)
-        return _tempered(_logarithm((1 - reach) * weight * softmax(scores, axis=1) + reach * near), self.temperature_)
-
-    def _fitted_probabilities(self, X: Floats, numbers: Rows) -> Floats:
+    def _fitted_probabilities(self, X: Floats, numbers: Rows, graph: _Graph | None) -> Floats:
         """Give the cases of the fit their place in the graph where they have one, and a known label for certain."""
         given = np.eye(len(self.classes_))
         probabilities = np.empty((len(X), len(self.classes_)))
         known = numbers >= 0
         probabilities[known] = given[numbers[known]]
         rest = ~known
-        if self._graph is not None:
-            inside = rest[self._graph.rows]
-            rows = self._graph.rows[inside]
-            probabilities[rows] = _tempered(_logarithm(self._settled[inside]), self.temperature_)
+        if graph is not None and self.head_.neighbours is not None:
+            inside = rest[graph.rows]
+            rows = graph.rows[inside]
+            probabilities[rows] = tempered(logarithm(self.head_.neighbours.settled[inside]), self.temperature_)
             rest[rows] = False
         others = np.flatnonzero(rest)
         for part in pieces((len(others), X.shape[1])):
-            probabilities[others[part]] = self._probabilities(X[others[part]])
+            probabilities[others[part]] = self.head_.predict_proba(X[others[part]])
         return probabilities
 
-    def _choose(self, X: Floats, regression: _Regression, known: Rows, rng: np.random.RandomState) -> None:
+    def _choose(
+        self,
+        X: Floats,
+        scale: StandardScale,
+        graph: _Graph | None,
+        regression: _Regression,
+        known: Rows,
+        rng: np.random.RandomState,
+    ) -> None:
         """Choose spreading and temperature by the labelled cases, each held out in turn."""
-        graph = self._graph
         heads = AUTO if self.spreading == "auto" else (self.spreading,)
         heads = ("none",) if graph is None else heads
-        guessed = np.empty((0, 0)) if graph is None else self._scale(X[graph.rows]) @ regression.basis
+        guessed = np.empty((0, 0)) if graph is None else scale(X[graph.rows]) @ regression.basis
         place = np.full(len(X), -1)
         if graph is not None:
             place[graph.rows] = np.arange(len(graph.rows))
@@ -197,7 +189,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
                 if graph is None or head == "none":
                     held[head].append(log_softmax(regression.reduced[test] @ weights.T + intercepts, axis=1))
                 else:
-                    held[head].append(_logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
+                    held[head].append(logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
         if not truth:
             enough = len(X) >= (self.n_neighbors + 1) * len(self.classes_)
             self.spreading_ = heads[0] if len(heads) == 1 else WITHOUT_CHOICE if enough else "none"
@@ -278,9 +270,8 @@ class _Graph:
         if min(z.shape) > GRAPH_FEATURES:
             pca = PCA(GRAPH_FEATURES, svd_solver="randomized", random_state=rng.randint(2**31 - 1)).fit(z)
             self.directions = pca.components_.T  # the centre is nearly 0 and moves no distance
-        count = min(n_neighbors, len(z) - 1)
-        self.search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(self._coordinates(z))
-        edges = self.search.kneighbors_graph()
+        self.places, self.count = z if self.directions is None else z @ self.directions, min(n_neighbors, len(z) - 1)
+        edges = NearestNeighbors(n_neighbors=self.count, algorithm="brute").fit(self.places).kneighbors_graph()
         edges = edges.maximum(edges.T)
         self.steps = sparse.diags(1 / edges.sum(axis=1).A1) @ edges  # each row is a mean over neighbours
 
@@ -291,14 +282,6 @@ class _Graph:
         graph = copy(self)
         graph.numbers = numbers[self.rows]
         return graph
-
-    def _coordinates(self, z: Floats) -> Floats:
-        return z if self.directions is None else z @ self.directions
-
-    def nearest(self, z: Floats) -> Rows:
-        """Return (N, k) the nearest cases of the graph for each row of z (N, F)."""
-        near: Rows = self.search.kneighbors(self._coordinates(z), return_distance=False)
-        return near
 
     def settle(self, guesses: Floats, numbers: Rows, spreading: str) -> Floats:
         """Spread labels (-1: unknown) and guesses (n, K) until they rest.
@@ -383,13 +366,3 @@ def _temperature(logs: Floats, truth: Rows) -> tuple[float, float]:
 
     best = minimize_scalar(cost, bounds=(math.log(0.05), math.log(20)), method="bounded").x
     return math.exp(best), loss(best)
-
-
-def _logarithm(probabilities: Floats) -> Floats:
-    logs: Floats = np.log(np.maximum(probabilities, SMALLEST))
-    return logs
-
-
-def _tempered(logs: Floats, temperature: float) -> Floats:
-    tempered: Floats = softmax(logs / temperature, axis=1)
-    return tempered

@@ -6,24 +6,29 @@ neighbour graph, as places in that graph.
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import load, save
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
+from sklearn.neighbors import NearestNeighbors
 
 from dicot import __version__
 from dicot.core.errors import InputError, ModelFileError, brief
 from dicot.core.storage import check_format, check_writable, write_atomic
 from dicot.core.storage.seals import OPEN, check_seal, sealed
 from dicot.data.policies import Array
-from dicot.model.fewlabels import SMALLEST, SPREADINGS, FewLabelClassifier
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"
 # Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
 MARK = rb"\"sha256\": \""
+# How far a probability moves along the graph, and how much the logistic regression's guess of an unlabelled case
+# weighs beside a label. Chosen on development sets, see docs/log.md.
+SPREADINGS: dict[str, tuple[float, float]] = {"none": (0.0, 1.0), "guesses": (0.5, 1.0), "labels": (0.8, 0.02)}
+SMALLEST = 1e-12  # probability
 REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
 
 
@@ -33,9 +38,14 @@ class Neighbours:
 
     places: Array
     settled: Array
-    directions: Array  # (F, d): scaled features @ directions are a place
+    directions: Array | None  # (F, d): scaled features @ directions are a place; None: they are one themselves
     count: int  # of neighbours that a new case asks
     spreading: str
+
+    @cached_property
+    def search(self) -> NearestNeighbors:
+        """What finds the nearest places."""
+        return NearestNeighbors(n_neighbors=self.count, algorithm="brute").fit(self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,31 +65,17 @@ class Head:
     def n_features(self) -> int:
         return len(self.mean)
 
-    @classmethod
-    def of(cls, model: FewLabelClassifier) -> "Head":
-        """Take from a fitted classifier what `predict_proba` needs."""
-        scale, graph, neighbours = model._scale, model._graph, None
-        if graph is not None:
-            directions = np.eye(len(scale.mean)) if graph.directions is None else graph.directions
-            places, count = graph.search._fit_X, graph.search.n_neighbors
-            neighbours = Neighbours(places, model._settled, directions, count, model.spreading_)
-        classes = tuple(model.classes_.tolist())
-        return cls(classes, scale.mean, scale.factor, model.coef_, model.intercept_, model.temperature_, neighbours)
-
     def predict_proba(self, X: Array) -> Array:
-        """Return (N, K) probabilities in the order of `classes`, as the classifier does."""
+        """Return (N, K) probabilities in the order of `classes`."""
         scaled = (X - self.mean) * self.factor
         scores = scaled @ self.coef.T + self.intercept
-        if self.neighbours is not None:
-            places, own = self.neighbours.places, scaled @ self.neighbours.directions
-            distances = (places**2).sum(axis=1) - 2 * own @ places.T  # but for what is the same for all places
-            near = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours.count]
-            reach, weight = SPREADINGS[self.neighbours.spreading]
-            found = self.neighbours.settled[near].mean(axis=1)
-            guesses = (1 - reach) * weight * softmax(scores, axis=1) + reach * found
-            scores = np.log(np.maximum(guesses, SMALLEST))
-        probabilities: Array = softmax(scores / self.temperature, axis=1)
-        return probabilities
+        if self.neighbours is None:
+            return tempered(log_softmax(scores, axis=1), self.temperature)
+        own = scaled if self.neighbours.directions is None else scaled @ self.neighbours.directions
+        near = self.neighbours.search.kneighbors(own, return_distance=False)
+        reach, weight = SPREADINGS[self.neighbours.spreading]
+        found = self.neighbours.settled[near].mean(axis=1)
+        return tempered(logarithm((1 - reach) * weight * softmax(scores, axis=1) + reach * found), self.temperature)
 
     def save(self, path: str | Path) -> Path:
         """Write the file, whole or not at all."""
@@ -89,6 +85,7 @@ class Head:
         about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
         if self.neighbours is not None:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
+            arrays["directions"] = np.eye(self.n_features) if arrays["directions"] is None else arrays["directions"]
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
         config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
         config["sha256"] = OPEN
@@ -125,6 +122,17 @@ class Head:
                 raise
             raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
         return head
+
+
+def logarithm(probabilities: Array) -> Array:
+    logs: Array = np.log(np.maximum(probabilities, SMALLEST))
+    return logs
+
+
+def tempered(logs: Array, temperature: float) -> Array:
+    """Return the probabilities of these logarithms at a temperature."""
+    probabilities: Array = softmax(logs / temperature, axis=1)
+    return probabilities
 
 
 def check_head_file(path: Path) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from dicot.core.errors import InputError, MissingDataError
 from dicot.judge.report.figures import GREY, MARKERS, PALETTE, legend_text, map_panels, plain_log, svg
 from dicot.judge.report.frame import contender_order
-from dicot.judge.report.maps import by_title
 from dicot.judge.report.parts import Part
 from dicot.use.projection import read_maps
 
@@ -134,6 +133,10 @@ def drawn_maps(path: Path) -> Part:
     names = sorted(maps.points, key=contender_order)
     panels = {name: (maps.points[name].astype(np.float64), maps.labels) for name in names}
     trial = f" A trial: every training had {maps.steps} steps." if maps.steps else ""
-    text = f"{by_title({name: maps.titles[name] for name in names})}; seed {maps.seed}.{trial}"
+    alike: dict[str, list[str]] = {}  # how maps came about -> whose did
+    for name in names:
+        alike.setdefault(maps.titles[name], []).append(name)
+    made = "; ".join(f"{', '.join(own)}: {how}" for how, own in alike.items())
+    text = f"{made}; seed {maps.seed}.{trial}"
     title = f"Maps of the test part of {maps.data_set}"
     return Part(title, figures={"maps": partial(map_panels, panels)}, text=text)

@@ -11,8 +11,8 @@ from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, 
 from dicot.judge.report.layouts import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
 from dicot.judge.report.parts import Part
 from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table
+from dicot.paper.lines import published
 from dicot.paper.numbers import paper_audit, paper_name
-from dicot.paper.places import published
 
 CAVEATS = (
     "The paper's numbers come from the authors' code, whose learning rate hardly rises (D-01), whose raw features and "

@@ -49,7 +49,7 @@ class MadeOf:
     @classmethod
     def from_dict(cls, said: Mapping[str, Any], what: str) -> "MadeOf":
         """Take what a file says, checked: anybody may have written it. `what` is the file in errors."""
-        made = {"data": [], "options": {}, "model": "", "recordings": {}}
+        made: dict[str, Any] = {"data": [], "options": {}, "model": "", "recordings": {}}
         made |= {one.name: said[one.name] for one in fields(cls) if said.get(one.name) is not None}
         counts = [made[key] for key in ("n_times", "stride") if key in made]
         sound = (

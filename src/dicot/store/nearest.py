@@ -222,8 +222,15 @@ class _Asked:
         self, size: int, best: tuple[Floats, Whole], device: "torch.device | None"
     ) -> Iterator[tuple[Whole, Whole]]:
         """Yield pairs of a query and a row that may be among the k nearest, given the `best` (Q, k) found so far."""
-        on = _Numpy() if device is None else _Torch(device)
-        z, z_squares = on.put(self.z), on.put(np.square(self.z).sum(axis=1))
+
+        def put(array: Array) -> Any:
+            if device is None:
+                return array
+            import torch
+
+            return torch.as_tensor(array, device=device)
+
+        z, z_squares = put(self.z), put(np.square(self.z).sum(axis=1))
         blocks = self.rows.blocks(size) if device is None else self.rows.blocks_on(device, size)
         for start, values in blocks:
             here = slice(start, start + len(values))
@@ -231,67 +238,31 @@ class _Asked:
                 continue
             norms = self.rows.norms[here]
             # A vector of zeros is at distance 1 of a unit vector, and 1 + 1 over 2 is that.
-            squares = on.put(np.ones_like(norms) if self.is_cosine else norms**2)
+            squares = put(np.ones_like(norms) if self.is_cosine else norms**2)
             sizes = squares + z_squares[:, None]  # (Q, B)
-            low = z @ on.exact(values).T
-            low *= -2 / on.put(norms + (norms == 0)) if self.is_cosine else -2
+            low = z @ (values.astype(np.float64) if isinstance(values, np.ndarray) else values.double()).T
+            low *= -2 / put(norms + (norms == 0)) if self.is_cosine else -2
             low += (1 - self.share) * sizes
             if self.allowed is not None:
-                low[:, on.put(~self.allowed[here])] = np.inf
+                low[:, put(~self.allowed[here])] = np.inf
             first, last = np.searchsorted(self.left_out.row, (here.start, here.stop))
-            low[on.put(self.left_out.query[first:last]), on.put(self.left_out.row[first:last] - start)] = np.inf
+            low[put(self.left_out.query[first:last]), put(self.left_out.row[first:last] - start)] = np.inf
             limit = best[0][:, -1]
-            limit = on.put(np.minimum(2 * limit if self.is_cosine else limit**2, LAST))[:, None]
+            limit = put(np.minimum(2 * limit if self.is_cosine else limit**2, LAST))[:, None]
             hits = low <= limit
             if hits.sum() > MANY * self.k * len(best[0]) and self.k < len(values):
                 sizes *= 2 * self.share
                 sizes += low
-                hits &= low <= on.smallest(sizes, self.k)
-            query, column = on.pairs(hits)
+                if device is None:
+                    hits &= low <= np.partition(sizes, self.k - 1, axis=1)[:, self.k - 1 : self.k]
+                else:
+                    hits &= low <= sizes.kthvalue(self.k, dim=1, keepdim=True).values
+            if device is None:  # faster than nonzero of a matrix
+                query, column = np.divmod(np.flatnonzero(hits), hits.shape[1])
+            else:
+                query, column = (found.cpu().numpy() for found in hits.nonzero(as_tuple=True))
             if len(query):
                 yield query, start + column
-
-
-@final
-class _Numpy:
-    """What a search needs of numpy."""
-
-    def put(self, array: Array) -> Any:
-        return array
-
-    def exact(self, values: Any) -> Any:
-        return values.astype(np.float64)
-
-    def smallest(self, values: Any, k: int) -> Any:
-        """Return the k-th smallest value of each row (Q, 1)."""
-        return np.partition(values, k - 1, axis=1)[:, k - 1 : k]
-
-    def pairs(self, hits: Any) -> tuple[Whole, Whole]:
-        query, column = np.divmod(np.flatnonzero(hits), hits.shape[1])  # faster than nonzero of a matrix
-        return query, column
-
-
-@final
-class _Torch:
-    """The same of torch, on a device."""
-
-    def __init__(self, device: "torch.device") -> None:
-        self.device = device
-
-    def put(self, array: Array) -> Any:
-        import torch
-
-        return torch.as_tensor(array, device=self.device)
-
-    def exact(self, values: Any) -> Any:
-        return values.double()
-
-    def smallest(self, values: Any, k: int) -> Any:
-        return values.kthvalue(k, dim=1, keepdim=True).values
-
-    def pairs(self, hits: Any) -> tuple[Whole, Whole]:
-        query, column = hits.nonzero(as_tuple=True)
-        return query.cpu().numpy(), column.cpu().numpy()
 
 
 def has_usearch() -> bool:

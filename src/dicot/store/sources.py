@@ -14,8 +14,9 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from dicot.core.errors import DicotError, InputError, brief, need_extra
-from dicot.data.folders import before_pattern, below_named, by_name
+from dicot.data.folders import below_named, by_name
 from dicot.data.readers import known_suffixes, suffix_of
+from dicot.data.reading import before_pattern
 
 SCHEME = "://"
 STAMPS = ("mtime", "LastModified", "last_modified", "updated", "created", "ETag", "etag")  # of file systems

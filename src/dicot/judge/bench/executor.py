@@ -100,7 +100,7 @@ def _run_here(
     shelf = Shelf()
     with Ledger(ledger) as book:
         for group in groups:
-            run_units(group, site, shelf, _recorder(book, on_job), score=score)
+            run_units(group, site, shelf, recorder(book, on_job), score=score)
             if not release_memory(site.device):
                 raise LostWorkerError("The GPU takes no more work from this process. Run the same command again.")
 
@@ -117,7 +117,9 @@ def _groups(units: Sequence[Unit]) -> list[Sequence[Unit]]:
     return [*groups, *((unit,) for unit in units if not is_small(unit))]
 
 
-def _recorder(book: Ledger, on_job: OnJob) -> Record:
+def recorder(book: Ledger, on_job: OnJob) -> Record:
+    """Write the results of a job into the ledger, and tell of it."""
+
     def record(job: Job, results: Sequence[Result]) -> None:
         book.record(results)
         on_job(job, results[0].error)
@@ -129,13 +131,6 @@ def _recorder(book: Ledger, on_job: OnJob) -> Record:
 class _Process:
     process: BaseProcess
     connection: "Connection[Task, Message]"
-
-
-@dataclass(frozen=True)
-class _Lost:
-    """What is heard of a process that is gone."""
-
-    code: int  # that it ended with
 
 
 class Workers:
@@ -191,9 +186,9 @@ class Workers:
         while (message := _heard(worker)) is not None:
             if isinstance(message, DicotError):
                 raise message
-            if isinstance(message, _Lost):
+            if isinstance(message, int):
                 if not self._ending:
-                    self._write_off(unrecorded.values(), message.code)
+                    self._write_off(unrecorded.values(), message)
                 return
             self.on_job(unrecorded.pop(message[0]), message[1])
         self._idle.put(worker)
@@ -215,18 +210,18 @@ class Workers:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         error = LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
         with Ledger(self.ledger) as book:
-            fail(jobs, error, _recorder(book, self.on_job))
+            fail(jobs, error, recorder(book, self.on_job))
 
 
-def _heard(worker: _Process) -> Message | _Lost:
-    """Wait for what a process says."""
+def _heard(worker: _Process) -> Message | int:
+    """Wait for what a process says; the exit code of one that is gone."""
     try:
         return worker.connection.recv()
     except (EOFError, OSError):
         worker.process.join()
         while worker.process.exitcode is None:  # another thread has waited for it too, and is about to say
             time.sleep(0.01)
-        return _Lost(worker.process.exitcode)
+        return worker.process.exitcode
 
 
 @contextmanager
@@ -251,7 +246,7 @@ def _work(connection: "Connection[Message, Task]", ledger: Path, site: Site) -> 
     shelf = Shelf()
     try:
         with Ledger(ledger) as book, suppress(EOFError):
-            record = _recorder(book, lambda job, error: connection.send((job.key, error)))
+            record = recorder(book, lambda job, error: connection.send((job.key, error)))
             while True:
                 task = connection.recv()
                 if isinstance(task, Unit):

@@ -1,13 +1,11 @@
 """Units on a Ray cluster: fitted and scored there, recorded here, because a ledger has to lie on one machine."""
 
-import queue
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dicot.core.processes.cluster import Cluster, Lost, Share
-from dicot.judge.bench.executor import OnJob
+from dicot.judge.bench.executor import OnJob, recorder
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Shelf
@@ -22,8 +20,8 @@ def execute_on(
 ) -> None:
     """Run all units with up to `most` processes; `on_job` is told of every job that was recorded.
 
-    A job is recorded as soon as it is scored. What a lost process had open is begun anew by another one, and fails
-    like a job of a lost process on this machine where that happens again and again.
+    The jobs of a unit are recorded when all of them are scored. What a lost process had open is begun anew by another
+    one, and fails like a job of a lost process on this machine where that happens again and again.
     """
     here = _Units(replace(site, work=None if site.work is None else site.work.absolute()), ledger.absolute())
     open_jobs = {unit.key: {job.key: job for job in unit.jobs} for unit in units}
@@ -32,10 +30,7 @@ def execute_on(
         return Unit(tuple(open_jobs[key].values())) if open_jobs[key] else None
 
     with Ledger(ledger) as book:
-
-        def record(job: Job, results: Sequence[Result]) -> None:
-            book.record(results)
-            on_job(job, results[0].error)
+        record = recorder(book, on_job)
 
         def run(keys: Sequence[str], most: int | None) -> None:
             for key, answer in cluster.answers(here, keys, share, most=most, payload=left):
@@ -63,25 +58,9 @@ class _Units:
         shelf = Shelf()
 
         def run(unit: Unit) -> Iterator[Recorded]:
-            classical = unit.first.contender.classical
-            yield from _recorded(unit, replace(site, device="cpu") if classical else site, shelf)
+            where = replace(site, device="cpu") if unit.first.contender.classical else site
+            scored: list[Recorded] = []
+            run_units((unit,), where, shelf, lambda job, results: scored.append((job, results)))
+            yield from scored
 
         return run
-
-
-def _recorded(unit: Unit, site: Site, shelf: Shelf) -> Iterator[Recorded]:
-    """Run a unit in a thread and yield each job with its results as soon as it is scored."""
-    heard: queue.SimpleQueue[Recorded | BaseException | None] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            run_units((unit,), site, shelf, lambda job, results: heard.put((job, results)))
-        except BaseException as error:
-            heard.put(error)
-        heard.put(None)
-
-    threading.Thread(target=work, daemon=True).start()
-    while (found := heard.get()) is not None:
-        if isinstance(found, BaseException):
-            raise found
-        yield found

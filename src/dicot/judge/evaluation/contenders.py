@@ -12,6 +12,7 @@ from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
 from dicot.data.policies import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.model.arguments import PLACES, USUAL, flat, grouped
 from dicot.model.presets import PAPER, PRESETS, find_preset, preset_name
 
 if TYPE_CHECKING:
@@ -24,19 +25,8 @@ SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
 CONTROL_SETTINGS = (
-    "preset",
-    "encoder",
-    "encoder_params",
-    "dim",
-    "pooling",
-    "difference",
-    "bank",
-    "n_components",
-    "embed_precision",
-    "layout",
-    "unequal",
-    "missing",
-    "scale",
+    *("preset", "encoder", "encoder_params", "dim", "pooling", "difference", "bank", "n_components"),
+    *("embed_precision", "layout", "unequal", "missing", "scale"),
 )
 
 
@@ -134,7 +124,6 @@ class Contender:
         if self.kind in CLASSICAL:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
-        from dicot.model.arguments import grouped
         from dicot.model.estimator import TimeSeriesEmbedder
 
         lookup(registered(), self.kind, "contender")
@@ -334,7 +323,6 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
 
     Those of a TimeSeriesEmbedder are flat, as they were when the first results were recorded.
     """
-    from dicot.model.arguments import PLACES, USUAL, flat
     from dicot.model.estimator import TimeSeriesEmbedder
 
     estimator = estimator or TimeSeriesEmbedder

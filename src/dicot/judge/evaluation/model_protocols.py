@@ -19,6 +19,7 @@ from dicot.judge.protocols.metrics import (
     classification_scores,
 )
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction, subset_seeds
+from dicot.train.recipe import paper_recipe
 
 EPOCHS = 50
 # The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).
@@ -82,7 +83,6 @@ class FineTuning(ModelProtocol):
     def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
         from dicot.core.gpu.device import peak_memory
         from dicot.model.classifier import TimeSeriesClassifier
-        from dicot.train import paper_recipe
 
         train = labelled_cases(data.train)
         assert train.y is not None

@@ -11,7 +11,6 @@ from dicot.core.storage import write_atomic
 from dicot.judge.report.decision import decision_parts
 from dicot.judge.report.frame import CONTROLS, data_sets, latest, natural, seeds_of, trial_note
 from dicot.judge.report.layouts import JOIN, Beside, Request, layout_of
-from dicot.judge.report.maps import maps
 from dicot.judge.report.page import Opening, render
 from dicot.judge.report.parts import Part, drawn
 from dicot.judge.report.scores import failure_table
@@ -28,7 +27,6 @@ def write_report(
     *,
     beside: Beside | None = None,
     baseline: str | None = None,
-    features: Path | None = None,
     outside: Sequence[str] = (),
     lacking: Sequence[tuple[str, str]] = (),
     command: str = "",
@@ -37,10 +35,10 @@ def write_report(
 
     `data` is a tidy frame (see `frame`) and may hold other suites too. `suite` may be several that are joined,
     `ucr+uea`: one report over the rows of both. `beside` has published numbers to show beside ours. Contenders
-    `outside` are shown without a rank. `features` is a file of embeddings to draw maps of, see `maps`. `lacking` says
-    on which data sets (source, target) the suite should have been run and has no record.
+    `outside` are shown without a rank. `lacking` says on which data sets (source, target) the suite should have been
+    run and has no record.
     """
-    request, older = requested(suite, data, beside, baseline, features, outside, lacking)
+    request, older = requested(suite, data, beside, baseline, outside, lacking)
     title, banner = f"Benchmark: {suite.replace(JOIN, ' and ')}", trial_note(request.data)
     facts = report_facts(request.data, older, _named(lacking), command)
     parts = drawn(report_parts(request))
@@ -60,7 +58,6 @@ def requested(
     data: pd.DataFrame,
     beside: Beside | None = None,
     baseline: str | None = None,
-    features: Path | None = None,
     outside: Sequence[str] = (),
     lacking: Sequence[tuple[str, str]] = (),
 ) -> tuple[Request, int]:
@@ -76,7 +73,7 @@ def requested(
     if baseline is not None and baseline.partition(", ")[0] not in known:
         raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, known)}")
     newest = latest(own, ["batch_size"] if "batch_scaling" in names else [])
-    return Request(suite, newest, beside, baseline, features, tuple(outside)), len(own) - len(newest)
+    return Request(suite, newest, beside, baseline, tuple(outside)), len(own) - len(newest)
 
 
 def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -95,11 +92,9 @@ def _named(lacking: Sequence[tuple[str, str]]) -> str:
 
 
 def report_parts(request: Request) -> Iterator[Part]:
-    """Make everything the report shows, in order: what it comes to first; maps, failures and the paper's sums last."""
+    """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
     yield from decision_parts(request)
     yield from layout_of(request.suite)(request)
-    if request.features is not None:
-        yield maps(request.features)
     if (failed := failure_table(request.data)) is not None:
         yield Part("Failed jobs", failed)
     if request.beside is not None:

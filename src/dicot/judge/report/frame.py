@@ -1,8 +1,8 @@
 """The tidy frame: one row per number of a result. Every table and figure is a function of it."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS
 from dicot.judge.classical import CLASSICAL
-from dicot.judge.evaluation.result import TIDY
+from dicot.judge.evaluation.result import TIDY, Result
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.metrics import (
     CLASSIFICATION_METRICS,
@@ -22,14 +22,8 @@ from dicot.judge.protocols.metrics import (
 )
 from dicot.judge.protocols.subsets import fixed_per_class, stratified_fraction
 
-OPTIONAL: dict[str, Any] = {
-    **dict.fromkeys(("suite", "source", "target", "schedule", "precision", "device", "version", "recorded", "key"), ""),
-    "subsets": "",
-    **dict.fromkeys(("steps", "batch_size", "peak_memory"), 0),
-    "draw": 1,
-    "error": None,
-    "trial": False,
-    **dict.fromkeys(("fit_seconds", "embed_seconds", "score_seconds"), math.nan),
+OPTIONAL: dict[str, Any] = dict.fromkeys(("suite", "source", "target", "subsets"), "") | {
+    one.name: one.default for one in fields(Result) if one.name in TIDY and one.default is not MISSING
 }
 SETTINGS = ("contender", "schedule", "precision", "trial")
 LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
@@ -64,7 +63,6 @@ class Request:
     data: pd.DataFrame
     beside: Beside | None = None  # published numbers
     baseline: str | None = None
-    features: Path | None = None
     outside: tuple[str, ...] = ()
 
     def blocks(self, runs: pd.DataFrame) -> list[Block]:

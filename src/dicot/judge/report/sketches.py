@@ -7,6 +7,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.data.thinning import decimate
 from dicot.judge.protocols.base import Floats, Labels
 from dicot.judge.report.figures import GREY, MAX_LEGEND, PALETTE
 
@@ -46,21 +47,12 @@ class Ranges:
     def path(self, series: Cases, channel: int, box: tuple[float, float, float, float], samples: int) -> str:
         """Write the line of a channel (T,) inside a box (x, y, width, height), with relative steps of whole units."""
         x, y, width, height = box
-        values = _extremes(np.asarray(series, dtype=np.float64), samples)
+        values = decimate(np.asarray(series, dtype=np.float64)[None], 2 * samples)[0]
         span = self.high[channel] - self.low[channel] or 1.0
         heights = np.rint(y + height * (self.high[channel] - values) / span).astype(int)
         places = np.rint(np.linspace(x, x + width, len(values))).astype(int)
         steps = zip(np.diff(places).tolist(), np.diff(heights).tolist(), strict=True)
         return f"M{places[0]} {heights[0]}l" + " ".join(f"{dx} {dy}" for dx, dy in steps)
-
-
-def _extremes(values: Floats, samples: int) -> Floats:
-    """Keep the lowest and the highest value of each of so many stretches, so that no spike is lost."""
-    if len(values) <= 2 * samples:
-        return values
-    starts = np.linspace(0, len(values), samples, endpoint=False).astype(np.intp)
-    both = (np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts))
-    return np.stack(both, axis=1).ravel()
 
 
 def shades(classes: Labels) -> dict[str, tuple[str, str]]:

@@ -14,8 +14,7 @@ from dicot.model.embedding.bank import N_KERNELS, Bank
 from dicot.model.embedding.contests import NOTHING, PER_GROUP, Contests
 from dicot.model.embedding.counting import N_TAPS, REACH, ROOM, WIDEST
 from dicot.model.export.graph import Graph, double, whole
-from dicot.model.fewlabels import SMALLEST, SPREADINGS
-from dicot.model.heads import Head
+from dicot.model.heads import SMALLEST, SPREADINGS, Head
 
 
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
@@ -45,7 +44,7 @@ def probabilities(graph: Graph, vectors: str, head: Head) -> str:
     scaled = graph.add("Mul", graph.add("Sub", exact, head.mean), head.factor)
     scores = graph.add("Add", graph.add("MatMul", scaled, head.coef.T), head.intercept)
     if (neighbours := head.neighbours) is not None:
-        own = graph.add("MatMul", scaled, neighbours.directions)
+        own = scaled if neighbours.directions is None else graph.add("MatMul", scaled, neighbours.directions)
         products = graph.add("MatMul", own, -2 * neighbours.places.T)
         distances = graph.add("Add", products, (neighbours.places**2).sum(axis=1))
         count = np.array([neighbours.count], np.int64)

@@ -100,7 +100,7 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
         return _ModelParts(model.preparation_, model.encoder_, model.pooling_, Composition(), head, "classifier")
     if isinstance(classifier, FewLabelClassifier):
         check_is_fitted(classifier)
-        classifier = Head.of(classifier)
+        classifier = classifier.head_
     if classifier is not None and classifier.n_features != model._n_features_out:
         raise InputError(
             f"The classifier takes vectors of {classifier.n_features} numbers; this model makes "

@@ -13,9 +13,8 @@ from dicot.judge.report.standings import NOT_MEASURED, Block, fit_times, rank_ce
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
 from dicot.paper.exhibits.grids import average_cells, beside, table_of
-from dicot.paper.lines import Lines, in_lines, paper_ranks
+from dicot.paper.lines import EXPECTED, Column, Lines, columns_of, in_lines, of_the_paper, paper_ranks
 from dicot.paper.numbers import METHODS, NAMES, Printed, paper_tables, printed
-from dicot.paper.places import EXPECTED, Column, columns_of, of_the_paper
 
 ARCHIVES = ("ucr", "uea")
 FAMILIES = ("large", *ARCHIVES)

@@ -32,9 +32,8 @@ from dicot.paper.exhibits.records import Records
 from dicot.paper.exhibits.tables import printed_averages, printed_hours, time_cells
 from dicot.paper.exhibits.variants import without_loss
 from dicot.paper.figures import drawn_maps, power_curves, reference_curves, sub_blocks
-from dicot.paper.lines import Lines, in_lines
+from dicot.paper.lines import Column, Lines, columns_of, in_lines
 from dicot.paper.numbers import LARGE, NAMES, paper_tables, printed, printed_names
-from dicot.paper.places import Column, columns_of
 
 HERO = NAMES["dicot"]
 FIXED, UNIFORM = "Global Fixed Splits (k) -> ", "Uniform Splits Sampling (k_{max}) -> "

@@ -6,9 +6,8 @@ from dicot.judge.report.frame import decimals, direction, metric_of, note, requi
 from dicot.judge.report.scores import MANY_SETS, failures, score_cell, seeds_text
 from dicot.judge.report.standings import Block, standings
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
-from dicot.paper.lines import Lines
+from dicot.paper.lines import Column, Lines
 from dicot.paper.numbers import Printed
-from dicot.paper.places import Column
 
 ONCE = "Ours (the paper's, difference)"
 STAND_IN = (

@@ -16,7 +16,7 @@ from dicot.judge.report.scores import failure_table
 from dicot.judge.report.tables import text_table
 from dicot.paper.exhibits import EXHIBITS, MAPS, Exhibit
 from dicot.paper.exhibits.records import Records, newest
-from dicot.paper.places import rests_on
+from dicot.paper.lines import rests_on
 from dicot.paper.reports import CAVEATS, audit_table
 from dicot.use.projection import read_maps
 
@@ -143,7 +143,7 @@ def commands(records: Records, key: str, one: Exhibit) -> list[str]:
         # Suites of two precisions need two commands: each names what is made of its own suites alone.
         keys = [key] if len(suites) == 1 else [k for k, other in EXHIBITS.items() if other.suites == tuple(own)][:1]
         keys = keys or [next(k for k, other in EXHIBITS.items() if other.suites == (suite,)) for suite in own]
-        flag = f" --precision {precision}" if precision else ""
+        flag = f" --set precision={precision}" if precision else ""
         out.append(f"`dicot paper --run --only {','.join(keys)}{flag}`, which runs {' and '.join(own)}.")
     return out
 

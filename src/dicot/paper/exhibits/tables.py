@@ -13,9 +13,8 @@ from dicot.paper.exhibits.archives import ARCHIVES, FAMILIES, schedule_table, su
 from dicot.paper.exhibits.grids import average_cells, beside, reading, score_cells, score_grid, table_of
 from dicot.paper.exhibits.records import Records
 from dicot.paper.exhibits.variants import TABLES, groups, variant_tables
-from dicot.paper.lines import Lines, in_lines
+from dicot.paper.lines import EXPECTED, Column, Lines, column_of, columns_of, data_set_key, in_lines, of_the_paper
 from dicot.paper.numbers import LARGE, paper_tables, printed, printed_names
-from dicot.paper.places import EXPECTED, Column, column_of, columns_of, data_set_key, of_the_paper
 
 AVERAGES = {  # where the paper prints the averages of a table: its table and the column
     "large": ("linear_probe", "Avg. Acc ± 95% CI"),

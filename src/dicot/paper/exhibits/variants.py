@@ -24,8 +24,8 @@ from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import seeds_text
 from dicot.judge.report.standings import blocks, standings
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
+from dicot.paper.lines import column_of
 from dicot.paper.numbers import NAMES, paper_tables
-from dicot.paper.places import column_of
 
 METHOD = "dicot"
 # Where the method itself stands under another name, and where the paper's table has one.

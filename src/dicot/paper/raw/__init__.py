@@ -1,11 +1,12 @@
 """The raw files of the paper's large sets: READERS says how each is read, `prepare_by_name` makes a set of them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS, Card
-from dicot.data.datasets.large import LargeSet
+from dicot.data.datasets.large import ECG, ECG_FIXED, ECG_FULL, LargeSet
 from dicot.paper.preparation import Raw, prepare
 from dicot.paper.raw import ecg, harth, pamap2, skoda, sleep, wisdm2
 
@@ -17,9 +18,7 @@ READERS: dict[str, Raw] = {
     "skoda-blocked": Raw(skoda.read_blocked, shared_groups=True),
     "wisdm2": Raw(wisdm2.read, wisdm2.SETTINGS),
     "sleep": Raw(sleep.read),
-    "ecg": Raw(ecg.read_drawn),
-    "ecg-fixed": Raw(ecg.read_fixed),
-    "ecg-full": Raw(ecg.read_full),
+    **{one.name: Raw(partial(ecg.read, dataset=one)) for one in (ECG, ECG_FIXED, ECG_FULL)},
 }
 
 

@@ -24,26 +24,11 @@ _RECORDS = """
 """
 RECORDS: tuple[str, ...] = tuple(_RECORDS.split())
 N_TEST = 5
-_DRAWN = (
-    "Training draws a window at random inside each of 72 chunks of a record, every epoch anew; the windows in the "
-    "middle of the chunks are for the probe, for what learns from labels, and for the test (D-92)."
-)
-_FIXED = "One window in the middle of each of 72 chunks of a record, in training too (D-92)."
-
-
-def read_drawn(raw: Path, settings: Mapping[str, Any], on_progress: OnProgress) -> PreparedParts:
-    """A window in the middle of each of 72 chunks; the training part also has the chunks whole, to draw from."""
-    return replace(_read(raw, on_progress, ECG), notes=(_DRAWN,))
-
-
-def read_fixed(raw: Path, settings: Mapping[str, Any], on_progress: OnProgress) -> PreparedParts:
-    """A window in the middle of each of 72 chunks."""
-    return replace(_read(raw, on_progress, ECG_FIXED), notes=(_FIXED,))
-
-
-def read_full(raw: Path, settings: Mapping[str, Any], on_progress: OnProgress) -> PreparedParts:
-    """Windows side by side."""
-    return _read(raw, on_progress, ECG_FULL)
+NOTES = {
+    ECG.name: "Training draws a window at random inside each of 72 chunks of a record, every epoch anew; the windows "
+    "in the middle of the chunks are for the probe, for what learns from labels, and for the test (D-92).",
+    ECG_FIXED.name: "One window in the middle of each of 72 chunks of a record, in training too (D-92).",
+}
 
 
 def chunk_starts(n_times: int) -> Array:
@@ -58,8 +43,11 @@ def all_starts(n_times: int) -> Array:
     return np.arange(0, n_times - LENGTH + 1, LENGTH)
 
 
-def _read(raw: Path, on_progress: OnProgress, dataset: LargeSet) -> PreparedParts:
-    """Cut windows of all records from their first rhythm to the shortest length, in units of training records."""
+def read(raw: Path, settings: Mapping[str, Any], on_progress: OnProgress, dataset: LargeSet = ECG) -> PreparedParts:
+    """Cut windows of all records from their first rhythm to the shortest length, in units of training records.
+
+    Those of ECG_FULL lie side by side, the others in the middle of chunks; ECG also has the chunks whole, to draw from.
+    """
     files = [raw_files(raw, f"{record}.hea", dataset.download)[0] for record in RECORDS]
     paths = [file.with_suffix("") for file in files]
     n_times = min(_span(path) for path in paths)
@@ -93,7 +81,8 @@ def _read(raw: Path, on_progress: OnProgress, dataset: LargeSet) -> PreparedPart
     )
     if segments is not None:
         train = replace(train, segments=segments[N_TEST:].reshape(-1, 2, size))
-    return PreparedParts(train, test, RHYTHMS, int(starts[1] - starts[0]))
+    notes = (NOTES[dataset.name],) if dataset.name in NOTES else ()
+    return PreparedParts(train, test, RHYTHMS, int(starts[1] - starts[0]), notes)
 
 
 def _span(path: Path) -> int:
