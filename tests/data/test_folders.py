@@ -93,7 +93,7 @@ def test_short_recordings_are_named_in_one_warning(tmp_path: Path) -> None:
         windows = windows_from(tmp_path, "1s")
     assert len(caught) == 1 and "brief, tiny" in str(caught[0].message)
     assert windows.recording is not None and set(windows.recording.tolist()) == {"long"}
-    with pytest.raises(InputError, match="500 time steps.* 100 "):
+    with pytest.raises(InputError, match="500 time steps.* 100"):
         windows_from(tmp_path, "10s")
 
 

@@ -430,7 +430,7 @@ def warn_of_short(short: Mapping[str, int], length: int) -> None:
     if short:
         warnings.warn(
             f"Left out recording{'s' if len(short) > 1 else ''} {listed(list(short))} "
-            f"({listed(list(map(str, short.values())))} time steps without a gap): shorter than a window of {length}.",
+            f"({listed(list(map(str, short.values())))} time steps): shorter than a window of {length}.",
             ShortRecordingWarning,
             stacklevel=5,
         )
