@@ -26,7 +26,7 @@ from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime
 
 SETS = ("Beef", "BirdChicken", "Coffee", "DistalPhalanxTW", "ItalyPowerDemand", "Plane", "SmoothSubspace", "TwoLeadECG")
-POOLING, BANK = "shares+mean+max", 2016  # features of the bank, which are those of the mixed bank too
+POOLING, BANK = "mean+max+std", 2016  # features of the bank, which are those of the mixed bank too
 SHAPES = ((200, 1, 150), (200, 6, 128), (600, 1, 24), (30, 1, 1000))  # N, C, T
 COMPONENTS = (2048, 256)
 Pair = tuple[np.ndarray, np.ndarray]

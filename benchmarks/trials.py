@@ -29,14 +29,13 @@ from dicot.judge.protocols.base import Features
 from dicot.model.arguments import grouped
 from dicot.model.embedding import embed, fit_composition
 from dicot.model.embedding.compression import Compression
-from dicot.model.embedding.poolings import pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import Encoder
 
 SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}
 DRAWS = {"few_5": 10, "semi_5": 3}  # of labelled cases, in each of the seeds
 MOST_FITTED = 3_000  # cases that a compression, `ridge` and `linear` are fitted on; all of HAPT would take minutes
-POOLING = "shares+mean+max+std"
+POOLING = "mean+max+std"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ VARIANTS: dict[str, Variant] = {
 class Kind:
     """What a vector holds: its parts, compressed to n_components numbers unless that is 0.
 
-    A part is one of "shares", "mean", "max" and "std" of the encoder's features, "bank" and "contests", or several of
+    A part is one of "mean", "max" and "std" of the encoder's features, "bank" and "contests", or several of
     them joined by "+". All parts of a vector weigh the same; one that is named twice weighs twice as much.
     """
 
@@ -104,7 +103,6 @@ KINDS: dict[str, Kind] = {
     "last layer, bank, contests": Kind((LAST, "bank", "contests"), 2048, EVERY),
     "the same, not compressed": Kind((LAST, "bank", "contests"), 0, EVERY),
     "twice the last layer, bank, contests": Kind((LAST, LAST, "bank", "contests"), 2048, EVERY),
-    "six layers, bank, contests": Kind(("shares+mean+max", "bank", "contests"), 2048, ("ridge", "few_5")),
     "256 of last layer, bank, contests": Kind((LAST, "bank", "contests"), 256),
 }
 
@@ -122,7 +120,7 @@ class Parts:
         composition = fit_composition(encoder, train.x, pooling=POOLING, bank="mixed", seed=seed, device=device)
         assert composition.bank is not None and composition.contests is not None
         dim = encoder.dim
-        sizes = {"shares": pooled_dim(encoder, POOLING) - 3 * dim, "mean": dim, "max": dim, "std": dim}
+        sizes = {"mean": dim, "max": dim, "std": dim}
         sizes |= {"bank": composition.bank.n_features, "contests": composition.contests.n_features}
         ends = np.cumsum(list(sizes.values())).tolist()
         columns = {name: slice(end - sizes[name], end) for name, end in zip(sizes, ends, strict=True)}

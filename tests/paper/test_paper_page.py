@@ -129,9 +129,9 @@ def test_the_command_that_fills_an_exhibit_continues_its_records():
     """The published records of the large sets are in TF32, those of the archives in float32."""
     results = published_results()
     text = paper_markdown(published(), only=["table1", "figure3", "table16"])
-    assert "`dicot paper --run --only table1 --precision tf32`, which runs large." in section(text, "table1")
+    assert "`dicot paper --run --only table1 --set precision=tf32`, which runs large." in section(text, "table1")
     assert "`dicot paper --run --only table2`, which runs ucr and uea." in section(text, "figure3")
-    assert "`dicot paper --run --only table1 --precision tf32`, which runs large." in section(text, "figure3")
+    assert "`dicot paper --run --only table1 --set precision=tf32`, which runs large." in section(text, "figure3")
     assert "`dicot paper --run --only table16`, which runs uea." in section(text, "table16")
     sets = ("hapt", "wisdm2019", "sleepedf-night", "mitbih-arrhythmia")
     jobs = suite_jobs(["large"], SuiteOptions(sets=sets, seeds=(1,), precision="tf32"))
