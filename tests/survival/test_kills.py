@@ -50,10 +50,10 @@ def survives(words: Callable[[Path], list[object]], state: Callable[[Path], Any]
             break
         process = start(words(killed))
         try:
-            process.wait(usual * dice.uniform(0.5, 1))
+            process.communicate(timeout=usual * dice.uniform(0.5, 1))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-            process.wait()
+            process.communicate()
             kills += 1
         else:  # it was quicker this time: begin again
             shutil.rmtree(killed)
