@@ -90,5 +90,5 @@ from dicot.cli import app
 app(["embed", sys.argv[1] + "/model", sys.argv[1] + "/recordings", "--window", "256", "--stride", "100%",
      "--out", sys.argv[1] + "/v.parquet", "--device", "cpu"], standalone_mode=False)
 """
-    # Up to 256 MB of recordings are kept, so that none is read twice; all of them, and their windows, would be 600 more.
+    # Up to 256 MB of recordings are kept, so that none is read twice; all, with their windows, would be 600 more.
     assert measured(code, recording) < 950
