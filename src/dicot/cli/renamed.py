@@ -42,5 +42,7 @@ class Command(TyperCommand):
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag not in known:
                 setting = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
-                raise InputError(f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE.")
+                raise InputError(
+                    f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE."
+                )
         return super().parse_args(ctx, args)
