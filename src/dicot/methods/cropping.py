@@ -109,8 +109,8 @@ def encode_crops(
     device (B, F, n_times) twice, zero behind the overlap, whose length comes third.
     """
     if isinstance(plan, Places):
-        start, *inside = plan.at
-        plan = Crops(min(x.shape[2], longest), *inside, start)
+        start, left, right, outer_left, outer_right = plan.at
+        plan = Crops(min(x.shape[2], longest), left, right, outer_left, outer_right, start)
     assert isinstance(plan, Crops)
     views = cut_crops(x, plan, draw_shifts(plan, len(x), x.device))
     features = []

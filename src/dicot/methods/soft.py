@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.data.pieces import Cases, release
+from dicot.data.cases import Cases, release
 from dicot.methods.base import AveragedEncoder, Batch, Method, Places, TrainingSet
 from dicot.methods.cropping import Crops, check_cases, encode_crops, plan_crops
 from dicot.methods.settings import Count, CountFromZero, NotNegative, Share, ShareBelowOne

@@ -93,7 +93,7 @@ def _level(z1: Tensor, z2: Tensor, targets: Tensor | None) -> Tensor:
     if n_groups <= chunk:
         return loss_of(z1, z2)
     parts = []
-    for part1, part2 in zip(z1.split(chunk), z2.split(chunk), strict=True):
+    for part1, part2 in zip(torch.split(z1, chunk), torch.split(z2, chunk), strict=True):
         loss = checkpoint(loss_of, part1, part2, use_reentrant=False, preserve_rng_state=False)
         parts.append(loss * (len(part1) / n_groups))
     return torch.stack(parts).sum()
