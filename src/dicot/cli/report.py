@@ -9,7 +9,7 @@ import typer
 
 from dicot.cli.bench import LEDGER
 from dicot.cli.options import names_in
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, naming
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,6 @@ def report(
 
 def _sum_up(path: Path, data: "pd.DataFrame", suites: list[str], check: bool) -> None:
     from dicot.core.storage import write_atomic
-    from dicot.data.naming import naming
     from dicot.paper.reports import summary_markdown, with_summary
 
     block = summary_markdown(data)

@@ -10,14 +10,12 @@ import pandas as pd
 from scipy.io import loadmat
 from sklearn.model_selection import train_test_split
 
-from dicot.core.errors import InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError, naming
 from dicot.data import Windows
-from dicot.data.datasets.base import Sizes, differences
+from dicot.data.cases import Array
+from dicot.data.datasets.base import Sizes, cut, differences, runs
 from dicot.data.datasets.large import CONVERT_PAMAP2, HARTH, PAMAP2, PAMAP2_PAPER, SKODA_BLOCKED, SKODA_PAPER, WISDM2
-from dicot.data.datasets.tracks import cut, runs
-from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
-from dicot.data.policies import Array
 from dicot.paper.preparation import OnProgress, PreparedParts, codes_of, each, raw_files
 
 # HARTH: back and thigh of 22 people, 50 Hz.
