@@ -11,7 +11,7 @@ from dicot.judge.bench.exchange import read_records
 from dicot.judge.bench.suites import suite_jobs
 from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document
 from dicot.judge.report.frame import frame, trial_note
-from dicot.judge.report.parts import drawn
+from dicot.judge.report.page import drawn
 from dicot.paper import reports
 from dicot.paper.exhibits import EXHIBITS
 from dicot.paper.exhibits.page import paper_markdown

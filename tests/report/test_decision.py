@@ -5,8 +5,14 @@ import pytest
 from tests.report.samples import record
 
 from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document, write_report
-from dicot.judge.report.decision import decision_parts
+from dicot.judge.report.benchmark import (
+    decision_parts,
+    report_facts,
+    report_parts,
+    requested,
+    to_document,
+    write_report,
+)
 from dicot.judge.report.frame import frame
 
 SETS = ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")

@@ -11,13 +11,11 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
 from benchmarks.explorer import CHROMIUM, chromium
+from dicot.judge.report.sketches import class_series, hover_map, shades
 
 from dicot.judge.report.figures import dots
-from dicot.judge.report.page import Opening, render
-from dicot.judge.report.parts import Part
-from dicot.judge.report.sketches import class_series, hover_map, shades
+from dicot.judge.report.page import DrawnWindow, Opening, Part, render, windows_page
 from dicot.judge.report.tables import Table, text_table
-from dicot.judge.report.windows import DrawnWindow, windows_page
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,7 +4,6 @@ import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
-
 from dicot.judge.report.sketches import (
     PER_CLASS,
     Ranges,

@@ -35,11 +35,11 @@ def paper(
     With --run, --set takes workers, sets, seeds, steps, precision and schedule (per_step, per_epoch or both).
     """
     from dicot.judge.report.frame import frame
-    from dicot.judge.report.page import need_jinja2
+    from dicot.judge.report.page import need_packages
     from dicot.paper.exhibits.page import chosen, write_paper
     from dicot.paper.runs import outdated
 
-    need_jinja2()
+    need_packages()
     if ledger is not None and records is not None and not run:
         raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
     if (dry_run or set_) and not run:

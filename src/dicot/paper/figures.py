@@ -10,7 +10,7 @@ import numpy as np
 from dicot.core.errors import InputError, MissingDataError
 from dicot.judge.report.figures import GREY, MARKERS, PALETTE, legend_text, map_panels, plain_log, svg
 from dicot.judge.report.frame import contender_order
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part
 from dicot.use.projection import read_maps
 
 LABEL_GAP = 0.042  # of the axis' height between two labels

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part
 from dicot.paper.exhibits import figures, tables
 from dicot.paper.exhibits.records import Records
 

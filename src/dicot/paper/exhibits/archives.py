@@ -8,7 +8,7 @@ import pandas as pd
 
 from dicot.judge.report.figures import critical_difference
 from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, compact, decimals
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part
 from dicot.judge.report.standings import NOT_MEASURED, Block, fit_times, rank_cell, standings, times_text
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from dicot.judge.report.benchmark import times
 from dicot.judge.report.figures import time_scatter
-from dicot.judge.report.filenames import slug
 from dicot.judge.report.frame import (
     CONTROLS,
     SAME_LABELS,
@@ -21,8 +21,7 @@ from dicot.judge.report.frame import (
     placed,
     seeds_of,
 )
-from dicot.judge.report.layouts import times
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part, slug
 from dicot.judge.report.scores import failures, score_table, seeds_text
 from dicot.judge.report.standings import seconds_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, text_table

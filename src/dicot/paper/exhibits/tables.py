@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dicot.data.datasets import DATASETS
 from dicot.data.datasets.base import DataSet, Sizes
 from dicot.judge.report.frame import PAPER_SCHEDULE, SAME_LABELS, decimals
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part
 from dicot.judge.report.scores import MANY_SETS
 from dicot.judge.report.standings import fit_times, standings, times_text
 from dicot.judge.report.tables import ABSENT, Cell, Table, mark_best, text_table

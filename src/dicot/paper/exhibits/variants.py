@@ -20,7 +20,7 @@ from dicot.judge.report.frame import (
     require_controls,
     seeds_of,
 )
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part
 from dicot.judge.report.scores import seeds_text
 from dicot.judge.report.standings import blocks, standings
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
