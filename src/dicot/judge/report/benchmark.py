@@ -87,8 +87,8 @@ class Request:
         own = data[data.suite.isin(names)]
         for name in names:
             if not (own.suite == name).any():
-                absent, known = asked.absent, sorted(set(data.suite))
-                hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, known)
+                suites, absent = sorted(set(data.suite)), asked.absent
+                hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, suites)
                 raise InputError(f"There are no records of the suite {name!r}. {hint}")
         against, known = asked.baseline, set(own.contender)
         if against is not None and against.partition(", ")[0] not in known:

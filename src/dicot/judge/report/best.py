@@ -101,7 +101,9 @@ def short_table(data: pd.DataFrame) -> Table:
         if group in known
         for line in gain_lines(data, group, known[group], [protocol])
     ]
-    rows = [(title, [*mark_best([line.cell(n, "{:.1f}".format) for n in CORE]), line.n_sets]) for title, line in lines]
+    rows: list[tuple[str, list[Cell | str]]] = [
+        (title, [*mark_best([line.cell(name, "{:.1f}".format) for name in CORE]), line.n_sets]) for title, line in lines
+    ]
     seeds = sorted({seed for _, line in lines for seed in line.seeds})
     return text_table("data", rows, [*CORE, "sets"], f"{ABOUT[:-1]} {', '.join(map(str, seeds))}. {CHOSEN_ON}")
 

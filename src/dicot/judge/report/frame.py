@@ -103,12 +103,12 @@ def placed(data: pd.DataFrame, columns: Iterable[str], fields: Sequence[str] = L
     order = sorted(lines.contender.unique(), key=contender_order)
     lines = lines.assign(place=lines.contender.map(order.index), other=lines.schedule != PAPER_SCHEDULE)
     lines = lines.sort_values(["place", "protocol", "other", "schedule", "precision", "trial"])
-    words = [lines.contender]
-    for name in ("protocol", "schedule", "precision"):
-        differs = lines.groupby("contender")[name].transform("nunique") > 1
-        words.append((", " + lines[name].where(lines[name] != "", f"no {name}")).where(differs, ""))
+    several = lines.groupby("contender")[["protocol", "schedule", "precision"]].nunique() > 1
     labels: list[str] = []
-    for label in sum(words[1:], words[0]) + lines.trial.map({True: " (trial)", False: ""}):
+    for line in lines.to_dict("records"):
+        differ = [name for name in several.columns if several.loc[line["contender"], name]]
+        label = ", ".join([line["contender"], *(line[name] or f"no {name}" for name in differ)])
+        label += " (trial)" if line["trial"] else ""
         labels.append(label if label not in labels else f"{label} ({len(labels)})")
     own = data[list(fields)].merge(lines.assign(label=labels)[[*fields, "label"]], on=list(fields), how="left")
     return data.assign(

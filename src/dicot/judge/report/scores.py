@@ -200,14 +200,15 @@ def failure_table(data: pd.DataFrame) -> Table | None:
         return None
     jobs = broken.assign(data=data_sets(broken)).groupby(["contender", "data", "schedule", "reason"], sort=False)
 
-    def row(name: str, schedule: str, reason: str, rows: pd.DataFrame) -> list[Cell | str]:
+    def row(key: Sequence[str], rows: pd.DataFrame) -> list[Cell | str]:
+        name, schedule, reason = key
         text = reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]} …"
         seeds = ", ".join(map(str, seeds_of(rows)))
         return [name, schedule or "none", seeds, ", ".join(rows.protocol.unique()), Cell(text, FAILED)]
 
     return text_table(
         "contender",
-        ((contender, row(*key, rows)) for (contender, *key), rows in jobs),
+        ((contender, row(key, rows)) for (contender, *key), rows in jobs),
         ["data set", "schedule", "seeds", "protocols", "reason"],
         f"{jobs.ngroups} reason(s) in all. A failed job has no number anywhere in this report.",
     )
