@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dicot.data.thinning import decimate
+from dicot.data.inspection import decimate
 from dicot.judge.protocols.base import Floats, Labels
 from dicot.judge.report.stats import ALPHA, average_ranks, cliques, nemenyi, wilcoxon_holm
 

@@ -14,8 +14,8 @@ import numpy as np
 from dicot.core.errors import need_extra
 from dicot.core.progress import Bar
 from dicot.core.storage import write_atomic
-from dicot.data.policies import Array
-from dicot.data.thinning import extreme_places
+from dicot.data.cases import Array
+from dicot.data.inspection import extreme_places
 from dicot.judge.report.tables import LONG_TEXT, Table, markdown_text, to_markdown
 
 LONGEST = 80  # bytes of a slug, so that a prefix and a suffix have room in the 255 of a file name
