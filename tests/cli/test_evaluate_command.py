@@ -299,7 +299,7 @@ def test_vectors_of_a_data_set_by_name_find_its_cases(tmp_path, monkeypatch):
     words = ["--set", "missing=zero", "--protocols", "knn_all", "--out", tmp_path / "out"]
     dicot("evaluate", "ItalyPowerDemand", *words, *QUICK, "--method", "raw-mean")
     source = read_vectors(tmp_path / "out" / "vectors.npz").source
-    assert (source["kind"], source["options"], source["model"]) == ("name", {"missing": "zero"}, "raw-mean")
+    assert (source.kind, source.options, source.model) == ("name", {"missing": "zero"}, "raw-mean")
     monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
     dicot("explore", tmp_path / "out" / "vectors.npz", "--export", tmp_path / "page.html")
     assert '"channels":["channel 0"]' in (tmp_path / "page.html").read_text()

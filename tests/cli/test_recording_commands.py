@@ -115,7 +115,7 @@ def test_a_toml_beside_the_recordings_keeps_commands_short(tmp_path: Path) -> No
     assert "1 channel(s): y" in dicot("inspect", folder), "inspect goes by it too"
     dicot("embed", model, folder, "--out", out, "--stride", "100%", "--device", "cpu")  # an option wins
     source = read_vectors(out).source
-    assert source is not None and source["stride"] == source["n_times"] == settings["preparation"]["n_times"]
+    assert source is not None and source.stride == source.n_times == settings["preparation"]["n_times"]
     write(folder / "wednesday.csv")
     said = dicot("embed", model, folder, "--out", out, "--append", "--stride", "100%", "--device", "cpu")
     assert "new ones" in said and len(set(read_vectors(out).recording)) == 3
@@ -149,8 +149,8 @@ def test_vectors_of_cases_say_their_source_too(tmp_path: Path) -> None:
     dicot("pretrain", "synthetic", "--out", model, *SMALL)
     dicot("embed", model, "synthetic", "--out", out, "--device", "cpu")
     source = read_vectors(out).source
-    assert source is not None and (source["kind"], source["data"]) == ("name", ["synthetic"])
-    assert source["model"] == model_hash(model)
+    assert source is not None and (source.kind, source.data) == ("name", ("synthetic",))
+    assert source.model == model_hash(model)
     with pytest.raises(InputError, match="--append is for recordings"):
         dicot("embed", model, "synthetic", "--out", out, "--append", "--device", "cpu")
 

@@ -11,7 +11,7 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.explorer.guard import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 from tests.commands import dicot
 from tests.explorer.conftest import PORT, TOKEN, client_of
 
