@@ -216,7 +216,11 @@ def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) ->
     assert "0.0194" in said
     said = dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "2", "--before", "6", "-k", "5")
     assert [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")] == ["4", "3"]
-    for like, message in (("a@x", "RECORDING@SECONDS"), ("c@1", "Unknown recording 'c'"), ("77", "from 0 to 5; got .77")):
+    for like, message in (
+        ("a@x", "RECORDING@SECONDS"),
+        ("c@1", "Unknown recording 'c'"),
+        ("77", "0 to 5; got .77"),
+    ):
         with pytest.raises(InputError, match=message):
             dicot("search", tmp_path / "v.npz", "--like", like)
     with pytest.raises(InputError, match="groups of this file are numbers"):

@@ -16,8 +16,7 @@ from dicot.data.collection import labelled
 from dicot.data.policies import Array
 from dicot.data.texts import as_text
 from dicot.store.vectors import Vectors
-from dicot.use.labels.store import Key, Label, LabelStore
-from dicot.use.labels.windows import WindowKeys
+from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
