@@ -10,7 +10,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.store.embedding import embed_recordings
 from dicot.store.series import Series, series_of, why_absent
 from dicot.store.vectors import MadeOf, Vectors, read_vectors, write_vectors

@@ -16,9 +16,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dicot.core.errors import CalibrationWarning, InputError, OutputError
 from dicot.core.progress import Bar
 from dicot.core.storage import atomic_file
+from dicot.data.cases import Array, pieces, release
 from dicot.data.npyfile import load_npz
-from dicot.data.pieces import pieces, release
-from dicot.data.policies import Array
 from dicot.store.vectors import Vectors
 from dicot.use import projection
 from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest

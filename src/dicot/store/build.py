@@ -32,6 +32,8 @@ from dicot.core.errors import (
     NoWindowError,
     ShortRecordingWarning,
     brief,
+    listed,
+    naming,
     need_extra,
 )
 from dicot.core.processes.budget import memory_of, refuse_beyond, said_bytes
@@ -41,9 +43,7 @@ from dicot.core.storage import arrow, check_writable
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
-from dicot.data.folders import below_named, by_name, read_named, refuse_mistaken
-from dicot.data.naming import listed, naming
-from dicot.data.readers import known_suffixes, suffix_of
+from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
 from dicot.store.corpus import SCHEME, Corpus, Source

@@ -15,22 +15,19 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, LostWorkerError
+from dicot.core.errors import DicotWarning, InputError, LostWorkerError, listed
 from dicot.core.processes.budget import peak_bytes
 from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
 from dicot.core.storage import remove_leftovers
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
-from dicot.data.contents import facts_of, is_as_before, windows_hash
+from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window
-from dicot.data.folders import file_name_of
 from dicot.data.labels import join_column
-from dicot.data.naming import listed
-from dicot.data.pieces import blocks
-from dicot.data.policies import Array
+from dicot.data.readers import file_name_of
 from dicot.data.reading import Reading, Source
-from dicot.data.stream import RecordingStream
+from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.store.corpus import Corpus
 from dicot.store.folder import UNFINISHED, VECTORS, Store, UnfinishedStore, finish_unit, known_of, write_shard
 from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_vector_file, read_vectors, row_files, write_vectors

@@ -19,8 +19,8 @@ from dicot.core.errors import (
     quoted,
 )
 from dicot.core.storage.locks import only_writer
-from dicot.data.collection import check_groups, check_labels
-from dicot.data.policies import Array
+from dicot.data.cases import Array
+from dicot.data.labels import check_groups, check_labels
 from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard
 from dicot.store.nearest import MEMORY, NO_PAIRS, Floats, Pairs, Rows, Whole, first_of, norms_of
 

@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from dicot import __version__
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean, naming
 from dicot.core.storage import check_writable, write_atomic
 from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
-from dicot.data.collection import check_labels
-from dicot.data.naming import naming
-from dicot.data.policies import Array
-from dicot.data.texts import is_number, plain_text
+from dicot.data.cases import Array
+from dicot.data.labels import check_labels, is_number, plain_text
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
 Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)
