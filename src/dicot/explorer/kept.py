@@ -100,7 +100,7 @@ def clusters(x: Array, count: int) -> NDArray[np.int32]:
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different windows than clusters: some stay empty
         found = KMeans(count, n_init=3, random_state=SEED).fit(z[drawn]).predict(z)
     order = np.argsort(-np.bincount(found, minlength=count), kind="stable")
-    return np.argsort(order)[found].astype(np.int32)
+    return np.asarray(np.argsort(order)[found], np.int32)
 
 
 def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:

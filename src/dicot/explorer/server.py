@@ -219,7 +219,8 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/api/neighbours")
     def neighbours(row: int, k: How = 10) -> dict[str, Any]:
-        rows, distances = workspace.neighbours(*checked([row]), k)
+        (row,) = checked([row])
+        rows, distances = workspace.neighbours(row, k)
         return {"rows": rows, "distances": distances}
 
     @app.get("/api/find")

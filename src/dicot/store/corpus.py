@@ -63,7 +63,7 @@ class Corpus(Cases):
         _, n_channels, _ = self.shape = self.store.shape
         try:
             about = self.store.about
-            self.channels = check_channel_names(about["channels"], n_channels)
+            self.channels: tuple[str, ...] = check_channel_names(about["channels"], n_channels)
             self.rate: float | None = None if about["rate"] is None else check_rate(about["rate"])
             self.stride = int(about["stride"])
             self.reading = Reading.from_dict(about["reading"])  # how recordings became windows

@@ -97,10 +97,10 @@ class Rows:
         fits = 4 * len(self) * self.n_features <= free_bytes(device) // 2
         kept = []
         for start, values in self.blocks(size):
-            block = (start, to_device(values, device))
+            there = (start, to_device(values, device))
             if fits:
-                kept.append(block)
-            yield block
+                kept.append(there)
+            yield there
         if fits:
             self._resident = ((device, size), kept)
 

@@ -127,9 +127,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
                 f"n_neighbors={self.n_neighbors} needs {least}. Pass more cases, or lower n_neighbors= or calibration=."
             )
         reference = X[self.reference_]
-        self._scaler = StandardScaler() if self.standardise else None
-        for rows in pieces(reference.shape) if self._scaler is not None else ():
-            self._scaler.partial_fit(reference[rows])  # in pieces, or the sums would be taken of a copy of all cases
+        self._scaler = StandardScaler(with_mean=self.standardise, with_std=self.standardise)
+        for rows in pieces(reference.shape):  # or the sums would be taken of a copy of all cases
+            self._scaler.partial_fit(reference[rows])
         for rows in pieces(reference.shape):  # in place: it is a copy already
             reference[rows] = self._scaled(reference[rows])
         self._reference = reference
@@ -225,8 +225,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _scaled(self, X: Floats) -> Floats:
         """Return cases as distances are taken of them; for the cosine of length 1, or 0 where all features are 0."""
-        if self._scaler is not None:
-            X = self._scaler.transform(X)
+        X = self._scaler.transform(X)
         return normalize(X) if self.metric == "cosine" else X
 
     def _distances(self, z: Floats, near: Rows) -> Floats:
@@ -250,7 +249,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             others = near[~itself].reshape(len(near), -1)
             own.append(self._distances(self._reference[rows], others).mean(axis=1))
         means = np.concatenate(own)
-        return np.maximum(means, 1e-9 * float(means.mean()) or 1.0)  # 1 where all cases have equal ones
+        return np.asarray(np.maximum(means, 1e-9 * float(means.mean()) or 1.0))  # 1 where all cases have equal ones
 
     def _scores(self, X: Floats, rows: Rows) -> Floats:
         """Return the scores of these rows of X, the higher the more normal."""
