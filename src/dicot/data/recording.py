@@ -10,13 +10,12 @@ import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array, FloatArray
-from dicot.data.conversion import LARGEST_VALUE
+from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.reading import Reading
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
-_SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 
 @final
@@ -62,7 +61,8 @@ def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
     values = np.empty((len(parts.columns), n_times.pop()))
     for row, (channel, column) in enumerate(parts.columns.items()):
         values[row] = _numbers(column, channel, parts.where, _microvolts(parts.units.get(channel, "")))
-    values = values if _swallows(values) else values.astype(np.float32)
+    low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
+    values = values if is_swallowed(low, high) else values.astype(np.float32)
     if parts.group is None:
         return [_recording(name, values, parts, None, reading)]
     lost = lost_values(parts.group)
@@ -137,13 +137,6 @@ def _numbers(column: Array, channel: str, where: Where, factor: float | None) ->
         held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for a network"
         raise InputError(f"{where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
     return numbers
-
-
-def _swallows(values: Array) -> bool:
-    """Tell whether float32 would lose what tells the values of a channel apart, as of numbers around 1e9."""
-    low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
-    rounding = np.maximum(np.abs(low), np.abs(high)) * np.finfo(np.float32).eps / 2
-    return bool(((high > low) & (rounding > _SWALLOWED * (high - low))).any())
 
 
 def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Parts:

@@ -25,8 +25,6 @@ from dicot.core.errors import (
     DicotWarning,
     InputError,
     LostWorkerError,
-    NoWindowError,
-    ShortRecordingWarning,
     listed,
     naming,
 )
@@ -191,21 +189,16 @@ def _cut(task: _Task) -> Note:
     """Cut the windows of a file and write them in shards of bounded size."""
     assert task.cut is not None
     cut, shards = task.cut, []
-    note: Note
     with _opened(task) as path, _gathered() as said:
-        try:
-            plan = cut.plan(read_named(path, task.origin.name, task.reading))
-        except NoWindowError as error:
-            note = {"recordings": 0, "left": list(error.left)}
-        else:
-            about = plan.about
-            warn_of_uneven(about["recording"], about["end"] - about["start"], cut.length, cut.rate)
-            note = {"recordings": len(np.unique(about["recording"])), "left": list(plan.left)}
-            at_once = max(1, task.shard_bytes // (4 * len(cut.channels) * cut.length))
-            with naming(path):
-                for part, start in enumerate(range(0, len(plan), at_once)):
-                    some = Windows(**plan.fields(slice(start, start + at_once)))
-                    shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
+        plan = cut.plan(read_named(path, task.origin.name, task.reading))
+        note: Note = {"recordings": len(np.unique(plan.about["recording"])), "left": list(plan.left)}
+        if len(plan):
+            warn_of_uneven(plan.about, cut)
+        at_once = max(1, task.shard_bytes // (4 * len(cut.channels) * cut.length))
+        with naming(path):
+            for part, start in enumerate(range(0, len(plan), at_once)):
+                some = Windows(**plan.fields(slice(start, start + at_once)))
+                shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
     return finish_unit(task.folder, task.unit("cut"), shards, {**note, "warnings": said}, task.key())
 
 
@@ -228,11 +221,10 @@ def _opened(task: _Task) -> Iterator[Path]:
 
 @contextmanager
 def _gathered() -> Iterator[list[str]]:
-    """Gather what is warned of, once each; another process shows it. Short recordings are named together later."""
+    """Gather what is warned of, once each; another process shows it."""
     said: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DicotWarning)
-        warnings.simplefilter("ignore", ShortRecordingWarning)
         yield said
     said += dict.fromkeys(str(one.message) for one in caught)
 

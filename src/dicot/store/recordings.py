@@ -193,7 +193,7 @@ def _write(
     for name, note in store.about["notes"].items():
         facts[name] = {**facts[name], "windows": note["windows"]}
         left = left.plus(note["left"])
-    stream.warn(columns["recording"], columns["start"], columns["end"], left)
+    stream.warn(columns, left)
     arrays = {COLUMNS[name]: values for name, values in columns.items()}
     write_vectors(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
     return columns
