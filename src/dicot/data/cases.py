@@ -342,9 +342,9 @@ def _from_array(x: Array, layout: str) -> Array:
 
 def _from_list(items: Sequence[Any], layout: str) -> RawCases:
     arrays = [to_numbers(to_array(item)) for item in items]
-    if {a.shape for a in arrays} <= {()} or {a.shape for a in arrays} == {(0,)}:  # numbers, or nothing
+    if all(a.ndim == 0 for a in arrays) or {a.shape for a in arrays} == {(0,)}:
         return _from_array(np.stack(arrays) if arrays else np.empty((0, 1)), layout)
-    cases = [a[None, :] if a.ndim < 2 else a.T if layout == "ntc" else a for a in arrays]
+    cases = [a[None] if a.ndim < 2 else a.T if layout == "ntc" else a for a in arrays]
     n_channels = len(cases[0])
     for rule, kept in {
         "be (channels, time) or (time,)": [c.ndim == 2 for c in cases],

@@ -16,7 +16,7 @@ from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.edf import read_edf
-from dicot.data.npyfile import Npz, assign_keys, load_npz, looked_for, map_npy, open_npz
+from dicot.data.npyfile import PARTS, ROLES, assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
 from dicot.data.tables import parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
@@ -48,29 +48,27 @@ def npz_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read X with y and group, or X_train and X_test with theirs, by their usual names."""
     _only(reading, path, "layout", "label", "group")
     chosen = {role: name for role, name in (("y", reading.label), ("group", reading.group)) if name is not None}
-    with open_npz(path) as file:
-        keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
-        if not keys.parts:
-            content = listed([f"{name} {_shape(file, name) or ''}".strip() for name in file.names]) or "nothing"
-            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}.")
-        used = [name for roles in keys.parts.values() for name in roles.values()]
-        arrays = file.read(used)
-    if keys.unused:
-        said = f"{path}: read {', '.join(used)}; not used: {', '.join(keys.unused)}."
+    names = npz_names(path)
+    wanted = {f"{name}{end}" for name in chosen.values() for end in ("", *(f"_{part}" for part in PARTS))}
+    arrays = load_npz(
+        path, [n for n in names if n in wanted or any(plays(n, role, part) for role in ROLES for part in ("", *PARTS))]
+    )
+    parts = assign_keys(arrays, chosen)
+    used = [name for roles in parts.values() for name in roles.values()]
+    if not parts:
+        raise InputError(
+            "The file has no array of cases called X, data or values (in any case), or X_train and X_test. It holds "
+            f"{listed(names) or 'nothing'}."
+        )
+    if unused := [name for name in names if name not in used]:
+        said = f"{path}: read {', '.join(used)}; not used: {', '.join(unused)}."
         warnings.warn(said, UnusedKeysWarning, stacklevel=2)
-    parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
     return {
-        part: Content(to_cases(roles["X"], reading.layout), roles.get("y"), roles.get("group"))
+        part: Content(
+            to_cases(arrays[roles["X"]], reading.layout), *(arrays.get(roles.get(r, "")) for r in ("y", "group"))
+        )
         for part, roles in parts.items()
     }
-
-
-def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
-    """Return the shape of an array, or None for anything else: it may stay in the file while nobody asks for it."""
-    try:
-        return file.array_header(name).shape
-    except ValueError:
-        return None
 
 
 def npy_cases(path: Path, reading: Reading) -> dict[str, Content]:

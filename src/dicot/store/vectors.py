@@ -20,7 +20,7 @@ from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups, text_array
 from dicot.data.npyfile import PARTS, load_npz
-from dicot.data.tables import open_parquet, refuse_bomb
+from dicot.data.tables import open_parquet
 from dicot.store.folder import VECTORS, Store
 from dicot.store.made_of import MadeOf
 
@@ -191,7 +191,6 @@ def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None)
         for batch in file.read_row_group(number, columns=["vector"], use_threads=False).to_batches():
             block = _lists(batch.column("vector"), at)
             if x is None:
-                refuse_bomb(path, n_rows * block.shape[1])
                 x = np.empty((n_rows, block.shape[1]), np.float32) if make is None else make(n_rows, block.shape[1])
             if block.shape[1] != x.shape[1]:
                 raise InputError(
