@@ -4,7 +4,7 @@ import math
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -39,30 +39,29 @@ def map_npy(path: Path) -> Array:
 
 def npz_names(path: Path) -> list[str]:
     """List the arrays of an .npz file."""
-    with naming(path), np.load(path, allow_pickle=False) as file:
+    with naming(path), path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         return list(file.files)
 
 
 def load_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
     """Read those of the named arrays that the file has, or all; large ones that are not compressed are mapped."""
-    with naming(path), np.load(path, allow_pickle=False) as file:
+    with naming(path), path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         here = [name for name in (file.files if names is None else names) if name in file.files]
-        return {name: _read(path, file, name) for name in here}
+        return {name: _read(raw, file, name) for name in here}
 
 
-def _read(path: Path, file: Any, name: str) -> Array:
+def _read(raw: IO[bytes], file: Any, name: str) -> Array:
     info = file.zip.NameToInfo.get(f"{name}.npy")
     if info is not None and info.compress_type == zipfile.ZIP_STORED and info.file_size > _MAPPED_FROM:
-        with path.open("rb") as raw:
-            raw.seek(info.header_offset)
-            local = raw.read(_LOCAL_HEADER)
-            raw.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)
-            begin, (version, _) = raw.tell(), np.lib.format.read_magic(raw)  # type: ignore[no-untyped-call]
-            read = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
-            shape, by_columns, dtype = read(raw)  # type: ignore[no-untyped-call]
-            size = raw.tell() - begin + math.prod(shape) * dtype.itemsize
-            if size == info.file_size and not dtype.hasobject:  # otherwise numpy says below what is wrong
-                return np.memmap(raw, dtype, "r", raw.tell(), shape, "F" if by_columns else "C")
+        raw.seek(info.header_offset)
+        local = raw.read(_LOCAL_HEADER)
+        raw.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)
+        begin, (version, _) = raw.tell(), np.lib.format.read_magic(raw)  # type: ignore[no-untyped-call]
+        read = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(raw)  # type: ignore[no-untyped-call]
+        size = raw.tell() - begin + math.prod(shape) * dtype.itemsize
+        if size == info.file_size and not dtype.hasobject:  # otherwise numpy says below what is wrong
+            return np.memmap(raw, dtype, "r", raw.tell(), shape, "F" if by_columns else "C")
     return np.asarray(file[name])
 
 
@@ -72,10 +71,10 @@ def assign_keys(arrays: Mapping[str, Array], chosen: Mapping[str, str]) -> dict[
     `chosen` are names that were asked for, by role. A single value has no role.
     """
     lists = [name for name, array in arrays.items() if array.ndim]
-    split = any(plays(name, "X", "train") for name in lists)
+    split = any(_is(name, "X", "train") for name in lists)
     parts = {}
     for part in PARTS if split else ("",):
-        if any(plays(name, "X", part) for name in lists):
+        if any(_is(name, "X", part) for name in lists):
             by_role = {role: _find(lists, role, part, chosen.get(role)) for role in ROLES}
             parts[part] = {role: name for role, name in by_role.items() if name is not None}
     return parts
@@ -87,12 +86,16 @@ def _find(names: Sequence[str], role: str, part: str, chosen: str | None) -> str
         if wanted not in names:
             raise InputError(f"There is no array {wanted!r}. {did_you_mean(wanted, names)}")
         return wanted
-    candidates = [name for name in names if plays(name, role, part)]
+    candidates = [name for name in names if _is(name, role, part)]
     if len(candidates) > 1:
         raise InputError(f"{', '.join(map(repr, candidates))} could each be {_REMEDIES[role]}")
     return candidates[0] if candidates else None
 
 
-def plays(name: str, role: str, part: str) -> bool:
-    """Tell whether an array of this name has a role in a part of a file."""
+def _is(name: str, role: str, part: str) -> bool:
     return name.lower() in {f"{word}_{part}" if part else word for word in ROLES[role]}
+
+
+def plays(name: str) -> bool:
+    """Tell whether an array of this name has a role."""
+    return any(_is(name, role, part) for role in ROLES for part in ("", *PARTS))
