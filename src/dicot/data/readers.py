@@ -254,7 +254,7 @@ def _files_of(path: Path) -> list[tuple[Path, PurePath]]:
     else:
         raise InputError(f"There is no file or folder {path}. Check the path.")
     suffixes, files = known_suffixes("recordings"), [file for file in files if file.is_file()]
-    known = [(file, file.relative_to(root)) for file in files if suffix_of(file) in suffixes]
+    known: list[tuple[Path, PurePath]] = [(f, f.relative_to(root)) for f in files if suffix_of(f) in suffixes]
     if not known:
         others = listed(sorted({file.suffix or file.name for file in files}))
         raise InputError(

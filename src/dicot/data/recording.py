@@ -62,9 +62,9 @@ def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
     for row, (channel, column) in enumerate(parts.columns.items()):
         values[row] = numbers(column, channel, parts.where) * (_microvolts(parts.units.get(channel, "")) or 1)
         if not np.nanmax(np.abs(values[row]), initial=0) <= LARGEST_VALUE:
-            first = int(np.argmax(np.abs(values[row]) > LARGEST_VALUE))
-            held = "inf" if np.isinf(values[row, first]) else f"{values[row, first]:g}, too large for a network"
-            raise InputError(f"{parts.where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
+            at = int(np.argmax(np.abs(values[row]) > LARGEST_VALUE))
+            held = "inf" if np.isinf(values[row, at]) else f"{values[row, at]:g}, too large for a network"
+            raise InputError(f"{parts.where(at)}, column {channel!r} holds {held}. Remove or clip the value.")
     low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
     values = values if is_swallowed(low, high) else values.astype(np.float32)
     if parts.group is None:
