@@ -18,8 +18,10 @@ from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
     from dicot.data import Split, Windows
-    from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
+    from dicot.judge.evaluation import Contender, Evaluation
+    from dicot.judge.evaluation.jobs import Unit
     from dicot.judge.protocols.base import AnyProtocol
+    from dicot.judge.protocols.network import Fitted
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -121,8 +123,7 @@ def _load(
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":
-    from dicot.judge.evaluation import every_protocol
-    from dicot.judge.protocols import PROTOCOLS
+    from dicot.judge.protocols import PROTOCOLS, every_protocol
 
     names = PROTOCOLS if text == "all" else opt.names_in(text)
     return [lookup(every_protocol(), name, "protocol")() for name in names]
@@ -267,7 +268,7 @@ def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
 
 def _descriptions(trial: "Trial") -> dict[str, str]:
     """What each protocol of the scores is, as it says itself."""
-    from dicot.judge.evaluation import every_protocol
+    from dicot.judge.protocols import every_protocol
 
     known = every_protocol()
     return {name: known[name]().description for name in trial.data.protocol.unique() if name in known}
@@ -312,7 +313,7 @@ def _write_report(
     """Write scores.csv, the model and report.html into the folder."""
     from dicot.core.storage import write_atomic
     from dicot.data.collection import labelled_cases
-    from dicot.judge.bench.exchange import write_table
+    from dicot.judge.bench.ledger import write_table
     from dicot.judge.evaluation.run import embed_labelled
     from dicot.judge.report.evaluation import Hero, ShownCases, evaluation_page
 

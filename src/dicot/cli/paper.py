@@ -12,8 +12,8 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dicot.judge.bench.crossing import SuiteOptions
     from dicot.judge.bench.ledger import Contents
+    from dicot.judge.bench.suites import SuiteOptions
 
 RECORDS = Path("results")  # what is published with the library
 MAPS = "maps.npz"  # beside the records
@@ -64,14 +64,14 @@ def paper(
 
 def _published(records: Path | None) -> "Sequence[Path]":
     """What is taken over before anything is run: the records that are named, or those published with the library."""
-    from dicot.judge.bench.exchange import tables_in
+    from dicot.judge.bench.ledger import exports_in
 
-    return tables_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
+    return exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
 
 
 def _read(ledger: Path | None, records: Path | None) -> "tuple[Path, Contents]":
     """Read what was recorded; the folder that it is in comes with it."""
-    from dicot.judge.bench.exchange import read_records
+    from dicot.judge.bench.ledger import read_records
 
     if ledger is None and records is None:
         ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
@@ -90,8 +90,7 @@ def _run(
     dry_run: bool,
 ) -> bool:
     """Run what is missing of these exhibits; whether something failed."""
-    from dicot.judge.bench.exchange import read_contents
-    from dicot.judge.bench.ledger import Ledger
+    from dicot.judge.bench.ledger import Ledger, read_contents
     from dicot.judge.bench.plan import make_plan
     from dicot.paper.exhibits import EXHIBITS
     from dicot.paper.exhibits import MAPS as MAPS_KEY

@@ -6,10 +6,9 @@ from dataclasses import replace
 from itertools import product
 
 from dicot.data.datasets import card, is_here, is_path, stand_ins, stands_in_for
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import suite_jobs
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.result import Result
+from dicot.judge.result import Result
 from dicot.paper.suites import EXCEPTIONS, MAPPED
 
 

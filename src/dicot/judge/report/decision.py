@@ -7,9 +7,8 @@ import pandas as pd
 from dicot.data.datasets import family_of
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
-from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.metrics import COSTS, find_metric
+from dicot.judge.protocols import PROTOCOLS, find_metric
+from dicot.judge.protocols.base import COSTS
 from dicot.judge.report.best import SUBJECT
 from dicot.judge.report.frame import (
     ALL_LABELS,
@@ -37,6 +36,7 @@ from dicot.judge.report.verdict import (
     decide,
     gap_row,
 )
+from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 
 ROLES = {
     **dict.fromkeys(REFERENCES, SUPERVISED),

@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from dicot.judge.protocols import Features, fit_probe
+from dicot.judge.protocols import Features
 from dicot.judge.protocols.base import Labels
+from dicot.judge.protocols.linear import fit_linear
 from dicot.judge.protocols.subsets import stratified_cap
 from dicot.judge.report.figures import confusion, dots, loss_curve
 from dicot.judge.report.frame import shown_metrics
@@ -114,7 +115,7 @@ def _pictures(hero: Hero, shown: ShownCases) -> list[Part]:
     train, test = shown.named(hero.train.y), shown.named(hero.test.y)
     classes = np.union1d(train, test)
     look, channels = shades(classes), channel_names(shown.train.shape[1], shown.channels)
-    guesses = shown.named(fit_probe(hero.train).predict(hero.test.x))
+    guesses = shown.named(fit_linear(hero.train).predict(hero.test.x))
     flat = tsne(hero.test.x, seed=0, rows=stratified_cap(hero.test.y, POINTS))
     tips = [
         f"test case {row}, class {test[row]}" + ("" if guesses[row] == test[row] else f", taken for {guesses[row]}")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pandas as pd
 
-from dicot.judge.protocols.metrics import COSTS
+from dicot.judge.protocols.base import COSTS
 from dicot.judge.report.best import SUBJECT, gains
 from dicot.judge.report.figures import critical_difference, time_scatter, win_tie_loss
 from dicot.judge.report.filenames import slug

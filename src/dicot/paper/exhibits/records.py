@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dicot.judge.protocols import AUTHORS, PROTOCOLS
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import AUTHORS
 from dicot.judge.report.frame import latest
 
 SIZED = "batch_scaling"  # the suite whose contenders differ in their batch size too

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dicot.data.datasets import DATASETS, family_of
-from dicot.judge.protocols.metrics import find_metric
+from dicot.judge.protocols import find_metric
 from dicot.judge.report.frame import (
     SETTINGS,
     compact,
