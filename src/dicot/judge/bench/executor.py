@@ -180,7 +180,7 @@ class Workers:
         worker = None
         with Ledger(self.ledger) as book:
             record = recorder(book, self.on_job)
-            for task in iter(self._tasks.get, None):
+            while (task := self._tasks.get()) is not None:
                 worker = worker or self._start()
                 unrecorded = {job.key: job for job in task.jobs}
                 with suppress(OSError):  # where it died idle, the task is lost like any other

@@ -20,6 +20,7 @@ from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
 from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.data.tables import read_table
+from dicot.judge.protocols import every_protocol
 from dicot.judge.result import Result
 
 if TYPE_CHECKING:
@@ -355,6 +356,7 @@ def read_contents(path: str | Path) -> Contents:
     if lost := [name for name in (*PLACE, *COLUMNS) if name not in columns]:
         raise InputError(f"{path} is no exported ledger: it lacks {', '.join(lost)}.")
     metrics = [name for name in columns if name not in (*PLACE, DRAW, *COLUMNS)]
+    known = {name: make().metric_names for name, make in every_protocol().items()}
     contents = Contents([], [])
     told: dict[tuple[object, ...], object] = {}  # the facts about a job, and the values of each draw
     draws: dict[tuple[str, ...], list[int]] = {}
@@ -366,6 +368,8 @@ def read_contents(path: str | Path) -> Contents:
                 contents.wanted.append((cells["suite"], cells["source"], cells["target"]))
                 continue
             result = _result(cells, metrics)
+            if foreign := sorted(result.values.keys() - set(known.get(result.protocol, result.values))):
+                raise InputError(f"{result.protocol} has no metric {', '.join(foreign)}.")
             job = (result.key, result.recorded)
             for about, facts in ((job, row_of(result)), ((*job, result.draw), repr(sorted(result.values.items())))):
                 if told.setdefault(about, facts) != facts:

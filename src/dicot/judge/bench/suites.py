@@ -85,8 +85,7 @@ def cross(
         made = {name: every_protocol()[name]() for name in protocols}
         for contender, pair in product(_scheduled(entry, options), pairs):
             source, target = (
-                replace(data, scale=options.scale, family=(is_path(data.name) and options.family) or None)
-                for data in pair  # a set by name has its own family
+                replace(data, scale=options.scale, family=given_family(data.name, options)) for data in pair
             )
             special = (exceptions or {}).get((contender.kind, stands_in_for(source.name) or source.name), {})
             one = replace(contender, method_params=_own_params(contender, source, special))
@@ -96,6 +95,11 @@ def cross(
                 trial = options.steps is not None and (trains or "steps" in contender.settings)
                 jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial, subsets=draw))
     return jobs
+
+
+def given_family(name: str, options: SuiteOptions) -> str | None:
+    """The family that a file was given by the options; None for a data set by name, which has its own."""
+    return options.family or None if is_path(name) else None
 
 
 def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:

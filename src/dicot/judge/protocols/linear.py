@@ -1,8 +1,10 @@
 """Linear classifiers on standardised embeddings: logistic regression, and ridge regression for wide ones."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
@@ -26,13 +28,13 @@ class LinearScores:
     weights: Floats  # (K, F), or (1, F) for two classes
     intercepts: Floats  # (K,), or (1,)
 
-    def decision_function(self, x: Floats) -> Floats:
+    def decision_function(self, x: NDArray[np.floating[Any]]) -> Floats:
         """Map (N, F) to (N, K) scores; for two classes to (N,), positive for the second."""
         parts = [((x[rows] - self.mean) / self.scale) @ self.weights.T for rows in pieces(x.shape)]
         scores: Floats = np.concatenate(parts) + self.intercepts
         return scores[:, 0] if len(self.classes) == 2 else scores
 
-    def predict(self, x: Floats) -> Labels:
+    def predict(self, x: NDArray[np.floating[Any]]) -> Labels:
         """Return the class with the highest score."""
         scores = self.decision_function(x)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
