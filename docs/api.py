@@ -12,43 +12,34 @@ from typing import Any
 import dicot
 
 PAGE = Path(__file__).with_name("api.md")
-ORDER = (  # as a reader meets them: everyday use first, then what a researcher opens
-    "TimeSeriesEmbedder",
-    "TimeSeriesClassifier",
-    "FewLabelClassifier",
-    "EmbeddingIndex",
-    "suggest",
-    "honest_accuracy",
-    "LabelStore",
-    "EmbeddingOutlierDetector",
-    "export_onnx",
-    "OnnxEmbedder",
-    "evaluate",
-    "load",
-    "Windows",
-    "Reading",
-    "Corpus",
-    "pretrain",
-    "join_ranks",
-    "Recipe",
-    "embed",
-    "Encoder",
-    "Method",
-)
+TOPICS = {  # as a reader meets them: everyday use first, then what a researcher opens
+    "Data": ("load", "Windows", "Reading", "Corpus"),
+    "Vectors": ("TimeSeriesEmbedder", "embed"),
+    "Labels": ("FewLabelClassifier", "TimeSeriesClassifier", "LabelStore", "suggest", "honest_accuracy"),
+    "Search and outliers": ("EmbeddingIndex", "EmbeddingOutlierDetector"),
+    "Deployment": ("export_onnx", "OnnxEmbedder"),
+    "Comparison": ("evaluate",),
+    "Training": ("pretrain", "Recipe", "Method", "Encoder", "join_ranks"),
+}
 HEAD = """# API
 
-The public names, importable from `dicot`. This page is generated from docstrings: `python docs/api.py` writes it.
+The public names by topic, all imported from `dicot`. `python docs/api.py` writes this page from the docstrings.
 
 """
 
 
 def page() -> str:
     """Return the text of docs/api.md."""
-    missing = set(dicot.__all__) - {"__version__"} ^ set(ORDER)
-    assert not missing, f"ORDER and dicot.__all__ differ in {sorted(missing)}"
-    index = "".join(f"- [{name}](#{name.lower()}): {_first_sentence(getattr(dicot, name))}\n" for name in ORDER)
-    parts = [part for name in ORDER for part in _entry(name, getattr(dicot, name))]
-    return HEAD + index + "\n" + "\n\n".join(parts) + "\n"
+    order = [name for names in TOPICS.values() for name in names]
+    missing = set(dicot.__all__) - {"__version__"} ^ set(order)
+    assert not missing, f"TOPICS and dicot.__all__ differ in {sorted(missing)}"
+    index = "\n\n".join(
+        f"**{topic}**\n\n"
+        + "\n".join(f"- [{name}](#{name.lower()}): {_first_sentence(getattr(dicot, name))}" for name in names)
+        for topic, names in TOPICS.items()
+    )
+    parts = [part for name in order for part in _entry(name, getattr(dicot, name))]
+    return HEAD + index + "\n\n" + "\n\n".join(parts) + "\n"
 
 
 def _entry(name: str, thing: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
 from dicot.nets.encoders import Encoder
 
 TrainingSet = Cases  # what a method may know of its training set; `dicot.Windows` is one

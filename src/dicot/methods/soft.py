@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.data.pieces import Cases, release
+from dicot.data.cases import Cases, release
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.cropping import (

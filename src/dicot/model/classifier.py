@@ -21,9 +21,8 @@ from torch.nn.functional import linear
 
 from dicot.core.errors import InputError, ModelFileError, is_whole, lookup
 from dicot.data import Windows
-from dicot.data.collection import check_labels, labelled
-from dicot.data.pieces import Cases
-from dicot.data.policies import name_cases
+from dicot.data.cases import Cases, name_cases
+from dicot.data.labels import check_labels, labelled
 from dicot.data.preparation import Preparation
 from dicot.methods.supervised import Supervised, count_classes
 from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments

@@ -17,10 +17,9 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
-from dicot.data.collection import label_fingerprint
+from dicot.data.cases import Array, Cases
 from dicot.data.conversion import Conversion
-from dicot.data.pieces import Cases
-from dicot.data.policies import Array
+from dicot.data.labels import label_fingerprint
 from dicot.data.preparation import Preparation
 from dicot.methods import METHODS, Method, build_method
 from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments

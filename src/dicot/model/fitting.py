@@ -18,9 +18,8 @@ from dicot.core.errors import InputError, NonFiniteLossError, is_whole
 from dicot.core.gpu.device import PROCESS_WIDE
 from dicot.core.gpu.transfer import ThreadedArray
 from dicot.core.progress import Bar
+from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
-from dicot.data.pieces import Cases, write_rows
-from dicot.data.policies import Array, name_cases
 from dicot.model.embedding import Composer, Target, embed_into
 from dicot.model.files import check_weights, module_of, read_weights
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder

@@ -15,9 +15,9 @@ from dicot import __version__
 from dicot.core.errors import InputError, MissingDataError, lookup
 from dicot.core.storage import data_folders, write_atomic, writing
 from dicot.data import Split, Windows
+from dicot.data.cases import cases_where, name_cases
 from dicot.data.datasets.base import Card, Sizes, differences, fingerprint
 from dicot.data.datasets.large import CARD, FAMILY, LargeSet
-from dicot.data.policies import cases_where, name_cases
 
 OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
 

@@ -17,7 +17,7 @@ from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_de
 from dicot.core.gpu.memory import out_of_memory, said_memory
 from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
 from dicot.data import Windows
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
 from dicot.methods import Method
 from dicot.nets.encoders.division import LEAST, check_divisible, divided
 from dicot.train.batches import open_batches, visited, with_labels

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from dicot import __version__
 from dicot.core.errors import InputError
-from dicot.data.collection import label_fingerprint
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
+from dicot.data.labels import label_fingerprint
 from dicot.methods import Method
 from dicot.train.batches import AHEAD, as_training_set, is_streamed
 from dicot.train.checkpoint import Checkpoint

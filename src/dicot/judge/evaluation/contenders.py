@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
-from dicot.data.policies import Array, Scale
+from dicot.data.cases import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.methods import METHODS

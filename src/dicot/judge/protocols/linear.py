@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
-from dicot.data.pieces import pieces
+from dicot.data.cases import pieces
 from dicot.judge.protocols.base import Features, Floats, Labels
 from dicot.judge.protocols.subsets import to_fit
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dicot.core.errors import InputError
-from dicot.data.pieces import Collection
+from dicot.data.cases import Collection
 from dicot.model.embedding import counting
 from dicot.model.embedding.counting import N_TAPS, REACH, convolve, each_by_its_own, long_enough, on_grid
 

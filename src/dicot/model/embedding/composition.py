@@ -10,8 +10,7 @@ from torch import Tensor
 
 from dicot.core.errors import InputError, is_whole
 from dicot.core.gpu.device import resolve_device
-from dicot.data.pieces import Collection, pieces, release
-from dicot.data.policies import Array
+from dicot.data.cases import Array, Collection, pieces, release
 from dicot.model.embedding.bank import MOST_FEATURES, N_KERNELS, Bank
 from dicot.model.embedding.compression import MOST_COMPONENTS, Compression
 from dicot.model.embedding.contests import Contests

@@ -9,7 +9,7 @@ from scipy.linalg.blas import drot
 from torch import Tensor
 
 from dicot.core.errors import InputError
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding

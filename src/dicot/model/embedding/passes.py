@@ -14,8 +14,8 @@ from dicot.core.gpu.device import float32_arithmetic, resolve_device
 from dicot.core.gpu.memory import allowed_bytes
 from dicot.core.gpu.transfer import ThreadedArray, through
 from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.data.cases import Collection
 from dicot.data.conversion import Conversion
-from dicot.data.pieces import Collection
 from dicot.model.embedding.poolings import Pooling, pooled_dim, pooling_named
 from dicot.nets.encoders import Encoder
 from dicot.nets.encoders.base import Prepared

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.model.embedding import Composition
 from dicot.model.embedding.bank import N_KERNELS, Bank
 from dicot.model.embedding.contests import NOTHING, PER_GROUP, Contests

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.model.export.graph import Graph, whole
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule

@@ -9,10 +9,10 @@ import numpy as np
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
+from dicot.data.cases import Array, Scale
+from dicot.data.datasets.base import majority
 from dicot.data.datasets.large import ECG, ECG_FIXED, ECG_FULL, LargeSet
 from dicot.data.datasets.standins import LENGTH, OTHER, RHYTHMS, rhythm_per_step
-from dicot.data.datasets.tracks import majority
-from dicot.data.policies import Array, Scale
 from dicot.data.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
 from dicot.paper.preparation import OnProgress, PreparedParts, each, raw_files
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, naming
+from dicot.data.cases import Array
+from dicot.data.datasets.base import cut, runs
 from dicot.data.datasets.large import HARTH
-from dicot.data.datasets.tracks import cut, runs
-from dicot.data.naming import naming
-from dicot.data.policies import Array
 from dicot.paper.preparation import OnProgress, PreparedParts, codes_of, each, raw_files
 
 LENGTH, STRIDE = 500, 250

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError, naming
 from dicot.data import Windows
-from dicot.data.datasets.base import Sizes, differences
+from dicot.data.cases import Array
+from dicot.data.datasets.base import Sizes, cut, differences, runs
 from dicot.data.datasets.large import CONVERT_PAMAP2, PAMAP2, PAMAP2_PAPER
-from dicot.data.datasets.tracks import cut, runs
-from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
-from dicot.data.policies import Array
 from dicot.paper.preparation import OnProgress, PreparedParts, codes_of, each, raw_files
 
 LENGTH, STRIDE = 100, 50

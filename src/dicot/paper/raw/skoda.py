@@ -9,12 +9,11 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 from sklearn.model_selection import train_test_split
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, naming
 from dicot.data import Windows
+from dicot.data.cases import Array
+from dicot.data.datasets.base import cut, runs
 from dicot.data.datasets.large import SKODA_BLOCKED, SKODA_PAPER
-from dicot.data.datasets.tracks import cut, runs
-from dicot.data.naming import naming
-from dicot.data.policies import Array
 from dicot.paper.preparation import OnProgress, PreparedParts, codes_of, raw_files
 
 LENGTH, STRIDE = 50, 25

@@ -8,10 +8,10 @@ import numpy as np
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
+from dicot.data.cases import Array
 from dicot.data.datasets.large import SLEEP
 from dicot.data.datasets.standins import STAGES, around_sleep
 from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
-from dicot.data.policies import Array
 from dicot.paper.preparation import OnProgress, PreparedParts, each, raw_files
 
 EPOCH, RATE = 30, 100  # seconds, Hz

@@ -11,9 +11,9 @@ from sklearn.model_selection import train_test_split
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
+from dicot.data.cases import Array
+from dicot.data.datasets.base import cut, runs
 from dicot.data.datasets.large import WISDM2
-from dicot.data.datasets.tracks import cut, runs
-from dicot.data.policies import Array
 from dicot.paper.preparation import OnProgress, PreparedParts, raw_files
 
 LENGTH, STRIDE = 40, 20
