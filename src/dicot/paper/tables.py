@@ -90,9 +90,8 @@ def newest(data: pd.DataFrame, maps: Path | None = None) -> Records:
 def printed_only(theirs: pd.DataFrame) -> Part:
     """Show the paper's numbers alone."""
     digits = digits_of(theirs)
-    cells = theirs.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}").rename_axis("contender")
-    looks = pd.DataFrame(ABSENT, cells.index, cells.columns)
-    table = Table(cells, "The paper's numbers; there is no record of ours.", looks)
+    cells = theirs.map(lambda value: Cell("" if pd.isna(value) else f"{value:.{digits}f}", ABSENT))
+    table = Table(cells.rename_axis("contender"), "The paper's numbers; there is no record of ours.")
     return Part("", table.turned("data set") if len(cells.columns) > MANY_COLUMNS else table)
 
 
