@@ -24,8 +24,7 @@ from dicot.core.gpu.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
 from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Features
+from dicot.judge.protocols import PROTOCOLS, Features
 from dicot.model.arguments import grouped
 from dicot.model.embedding import embed, fit_composition
 from dicot.model.embedding.compression import Compression

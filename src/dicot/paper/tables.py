@@ -8,7 +8,8 @@ import pandas as pd
 
 from dicot.data.datasets import DATASETS, family_of
 from dicot.data.datasets.base import DataSet, Sizes
-from dicot.judge.protocols import AUTHORS, PROTOCOLS
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import AUTHORS
 from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, SAME_LABELS, compact, latest, natural
 from dicot.judge.report.page import Part
 from dicot.judge.report.scores import MANY_SETS
