@@ -27,8 +27,8 @@ from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import Features
 from dicot.model.arguments import grouped
+from dicot.model.composition import Compression
 from dicot.model.embedding import embed, fit_composition
-from dicot.model.embedding.compression import Compression
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import Encoder
 

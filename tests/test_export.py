@@ -100,7 +100,7 @@ def test_every_encoder_and_pooling_agrees(encoder: str, pooling: str, tmp_path: 
 
 @pytest.mark.parametrize("n_times", [1, 40])
 def test_parts_that_no_preset_has(n_times: int, tmp_path: Path):
-    model = fitted(2, 40, method="calibrated", difference=True, bank=168, pooling="max")
+    model = fitted(2, 40, method="calibrated", bank=168, pooling="max")
     x = cases(3, 2, n_times)
     assert_same(exported(model, tmp_path).transform(x), model.transform(x))
 

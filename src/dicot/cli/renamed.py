@@ -22,7 +22,7 @@ SETTINGS = (
     *("checkpoint-seconds", "memory", "gpu-memory", "subsets", "holdout", "split-seed", "protocols"),
     *("actors", "cpus-per-actor", "gpus-per-actor", "sample", "sets", "seeds", "steps", "workers"),
 )
-SWITCHES = ("calibrate", "difference", "resample", "header")
+SWITCHES = ("calibrate", "resample", "header")
 
 
 def refuse_renamed(ctx: Any, args: list[str]) -> None:

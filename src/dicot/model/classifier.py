@@ -74,7 +74,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     ----------
     pretrained : a fitted TimeSeriesEmbedder to fine-tune; it is left as it is, and kept by `sklearn.base.clone`.
         Its encoder and its way of preparing input are taken over, so the arguments for these are for new weights only;
-        what its vectors hold beside the encoder's features (difference, bank, compression) is not used
+        what its vectors hold beside the encoder's features (bank, compression) is not used
     encoder, dim, encoder_params : as for TimeSeriesEmbedder
     pooling : of gradual tuning a name of `dicot list poolings`, by default the embedder's; otherwise "mean" over time,
         the default, for every pretrained method alike (D-57), or "max" as the authors' classifier has it

@@ -24,12 +24,12 @@ from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
 from dicot.methods import METHODS, Method, build_method
 from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
+from dicot.model.composition import Composition
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import (
     EMBED_PRECISIONS,
     MIXED,
     POOLINGS,
-    Composition,
     Target,
     check_parts,
     embed,
@@ -58,7 +58,7 @@ from dicot.model.fitting import (
     seeded_weights,
     train_with_bar,
 )
-from dicot.model.presets import FEATURES, PAPER, Preset, find_preset, preset_name
+from dicot.model.presets import FEATURES, Preset, find_preset, preset_name
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train import Checkpoint, History, Recipe, TrainingRun, carry_out, pretrain_many
 from dicot.train.history import OnStep
@@ -120,7 +120,6 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         `dicot list poolings`.
         "calibrate": after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases.
-        "difference": also pool the encoder's features of each case's first difference, beside its own.
         "bank": how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed":
         2,016 of them, and contests between random kernels, 1,024 for each of their dilations; 0: none.
         "n_components": compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
@@ -142,10 +141,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
     method_, recipe_, method_params_, seed_ : what was used, defaults resolved
-    features_ : pooling, calibrate, difference, bank and n_components as they were used; `transform` goes by them
+    features_ : pooling, calibrate, bank and n_components as they were used; `transform` goes by them
     origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
-    composition_ : the fitted parts of a vector that are not the encoder's: `difference`, `bank`, `n_components`
+    composition_ : the fitted parts of a vector that are not the encoder's: `bank`, `n_components`
     n_features_in_ : number of time steps, for 2-D input
     """
 
@@ -254,7 +253,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             groups,
             target,
             self.features_["pooling"],
-            composer=self.composition_ if self.composition_.tensors() else None,
+            composer=self.composition_,
             device=self.device,
             verbose=self.verbose,
             precision=self._precision,
@@ -310,10 +309,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "of an embedder."
             )
         with reading(directory):
-            settings, chosen = dict(config["estimator"]), config.get("chosen")
-            if chosen is None:  # saved by 0.1.0, before there were presets
-                chosen = {"method": settings.get("method") or PAPER.method, **PAPER.features(settings)}
-                settings["preset"] = PAPER.name
+            settings, chosen = dict(config["estimator"]), config["chosen"]
+            if settings.pop("difference", None) or chosen.get("difference"):
+                raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
             model = cls(**grouped({**settings, "device": device}))
             if encoder is not None:
                 model.encoder = encoder
@@ -323,13 +321,13 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             model.data_, model.method_params_ = dict(config["data"]), dict(config["method_params"])
             model.origin_ = dict(config.get("origin", ORDINARY))
             restore(model, network, config)
-            model.composition_ = parts = Composition.from_tensors(beside)
-            there = [part is not None for part in (parts.difference, parts.bank, parts.contests, parts.compression)]
-            difference, bank, n_components = (model.features_[name] for name in FEATURES[2:])
-            if there != [bool(difference), bool(bank), bank == MIXED, bool(n_components)]:
-                raise ValueError(f"its tensors are not those of its features {model.features_}")
-            model.composition_.check(network, model.features_["pooling"], model.preparation_.n_times)
-            model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
+            pooled = pooled_dim(network, model.features_["pooling"])
+            model.composition_ = parts = Composition.from_tensors(beside, network.n_channels, pooled)
+            there = [part is not None for part in (parts.bank, parts.contests, parts.compression)]
+            bank, n_components = model.features_["bank"], model.features_["n_components"]
+            if there != [bool(bank), bank == MIXED, bool(n_components)]:
+                raise ValueError(f"its tensors are not those of its features {chosen}")
+            model._n_features_out = parts.dim(pooled)
         return model
 
     def resolve(self, n_cases: int, n_times: int) -> Resolved:
@@ -412,7 +410,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        parts = {name: features[name] for name in ("pooling", "bank", "difference", "n_components")}
+        parts = {name: features[name] for name in ("pooling", "bank", "n_components")}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
         with Bar("compress", len(fit.train), self.verbose) as bar:
             composition = fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
@@ -461,7 +459,7 @@ def _check_features(features: Mapping[str, Any]) -> None:
     lookup(POOLINGS, features["pooling"], "pooling")
     if not isinstance(features["calibrate"], bool | np.bool_):
         raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
-    check_parts(features["bank"], features["difference"], features["n_components"])
+    check_parts(features["bank"], features["n_components"])
 
 
 def data_card(method: str | type[Method], train: Cases, fingerprint: str) -> dict[str, Any]:

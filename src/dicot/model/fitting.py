@@ -21,7 +21,8 @@ from dicot.core.progress import Bar
 from dicot.data.conversion import Conversion
 from dicot.data.pieces import Cases, write_rows
 from dicot.data.policies import Array, name_cases
-from dicot.model.embedding import Composer, Target, embed_into
+from dicot.model.composition import Composition
+from dicot.model.embedding import Target, embed_into
 from dicot.model.files import check_weights, module_of, read_weights
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder
 from dicot.train import History, Step, TrainingRun, carry_out
@@ -153,7 +154,7 @@ def embed_cases(
     out: Target,
     pooling: str,
     *,
-    composer: Composer | None = None,
+    composer: Composition | None = None,
     device: str,
     verbose: bool,
     precision: str = "float32",

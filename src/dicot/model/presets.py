@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dicot.core.errors import lookup
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 
-FEATURES = ("pooling", "calibrate", "difference", "bank", "n_components")  # what a preset says about the vectors
+FEATURES = ("pooling", "calibrate", "bank", "n_components")  # what a preset says about the vectors
 RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
 
 
@@ -29,7 +29,6 @@ class Preset:
     method_params: Mapping[str, Any] = field(default_factory=dict)
     pooling: str = "mean"
     calibrate: bool = False
-    difference: bool = False
     bank: int | str = 0
     n_components: int = 0
 
@@ -45,6 +44,7 @@ class Preset:
     def digest(self) -> str:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
         values = {name: getattr(self, name) for name in ("method", *FEATURES)} | {"params": dict(self.method_params)}
+        values["difference"] = False  # a feature that is gone, as recorded results have it
         rule = self.recipe
         values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it
         if is_dataclass(rule) and not isinstance(rule, type):

@@ -25,7 +25,7 @@ SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
 CONTROL_SETTINGS = (
-    *("preset", "encoder", "encoder_params", "dim", "pooling", "difference", "bank", "n_components"),
+    *("preset", "encoder", "encoder_params", "dim", "pooling", "bank", "n_components"),
     *("embed_precision", "layout", "unequal", "missing", "scale"),
 )
 
