@@ -23,9 +23,9 @@ from dicot.judge.evaluation import (
 )
 from dicot.judge.protocols import PROTOCOLS, FewLabels
 from dicot.judge.protocols.metrics import Metric
-from dicot.model.arguments import flat
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.presets import flat
 
 QUICK = {"dim": 8, "steps": 1}
 BESIDE = (*CONTROLS, *RAW_FEATURES)

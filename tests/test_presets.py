@@ -11,8 +11,7 @@ from dicot.judge.bench.crossing import SuiteOptions, cross, whole
 from dicot.judge.evaluation import contender, with_controls
 from dicot.judge.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
-from dicot.model.arguments import grouped
-from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule
+from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule, grouped
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 

@@ -12,8 +12,7 @@ from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
 from dicot.data.policies import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
-from dicot.model.arguments import PLACES, USUAL, flat, grouped
-from dicot.model.presets import PAPER, PRESETS, find_preset, preset_name
+from dicot.model.presets import PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
 
 if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder

@@ -26,7 +26,7 @@ from dicot.judge.protocols import PER_SEED, Features, Protocol, SubsetSeed
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
 
 if TYPE_CHECKING:
-    from dicot.train.checkpoint import Checkpoint
+    from dicot.train.record import Checkpoint
 
 CHECKPOINT_SECONDS = 30.0
 KEY = 32  # letters of a fit's key that its checkpoint is called by
@@ -51,7 +51,7 @@ class Site:
 
     def checkpoint(self, unit: Unit, source: Loaded) -> "Checkpoint | None":
         """None for what is not trained, and for a fit that is measured."""
-        from dicot.train.checkpoint import Checkpoint
+        from dicot.train.record import Checkpoint
 
         if self.work is None or not unit.first.contender.trained or unit.alone:
             return None
