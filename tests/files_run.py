@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import dicot
-from tests.commands import dicot as command
+from dicot import TimeSeriesEmbedder
+from tests.commands import dicot
 
-PACKAGE = Path(dicot.__file__).parent
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "dicot"
 
 
 def files_run(work: Callable[[], object]) -> list[str]:
@@ -40,7 +40,7 @@ def files_run(work: Callable[[], object]) -> list[str]:
 def of_fit() -> list[str]:
     """Return the files of a fit by the default preset."""
     x = np.random.default_rng(0).normal(size=(24, 2, 64)).astype(np.float32)
-    return files_run(lambda: dicot.TimeSeriesEmbedder(steps=3, device="cpu").fit(x))
+    return files_run(lambda: TimeSeriesEmbedder(steps=3, device="cpu").fit(x))
 
 
 def of_embed() -> list[str]:
@@ -52,10 +52,10 @@ def of_embed() -> list[str]:
         for number in range(2):
             rows = "\n".join(",".join(f"{value:.4f}" for value in row) for row in rng.normal(size=(300, 2)))
             (folder / "in" / f"{number}.csv").write_text(f"x,y\n{rows}\n")
-        model = dicot.TimeSeriesEmbedder(steps=2, device="cpu").fit(rng.normal(size=(12, 2, 50)).astype(np.float32))
+        model = TimeSeriesEmbedder(steps=2, device="cpu").fit(rng.normal(size=(12, 2, 50)).astype(np.float32))
         model.save_pretrained(folder / "model")
         call = ("embed", folder / "model", folder / "in", "--window", "50", "--out", folder / "vectors.npz")
-        return files_run(lambda: command(*map(str, call), "--device", "cpu"))
+        return files_run(lambda: dicot(*map(str, call), "--device", "cpu"))
 
 
 if __name__ == "__main__":
