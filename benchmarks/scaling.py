@@ -86,13 +86,13 @@ def with_failures(seconds: float, machines: int, lost: float, world: World) -> t
 
 
 def build(n: int, machines: int, world: World) -> Row:
-    """Files are read twice, cut by one process for each core, and written; `dicot corpus build` is one machine."""
+    """Files are read once, cut by one process for each core, and written; `dicot corpus build` is one machine."""
     files, shards = shards_of(n, world)
     size, cores = world.assumed("file"), int(world.assumed("cores"))
     pools = {"cores": Pool(machines * cores), "network": Pool(machines), "store": Pool(1)}
     compute = world.measured("build", "core") * size / WINDOW
     phases = [
-        *(Phase("store", 2 * size / world.assumed("store")), Phase("network", 2 * size / world.assumed("network"))),
+        *(Phase("store", size / world.assumed("store")), Phase("network", size / world.assumed("network"))),
         Phase("cores", compute),
         *(Phase("network", size / world.assumed("network")), Phase("store", size / world.assumed("store"))),
     ]
@@ -100,7 +100,7 @@ def build(n: int, machines: int, world: World) -> Row:
     manifest = shards * world.measured("manifest", "core")
     stops = f"manifest of {said(manifest)}B, and {said(LARGEST)}B is the most" if manifest > LARGEST else ""
     seconds, failures = with_failures(done.seconds, machines, compute, world)
-    return Row("build", machines_of(machines), seconds, 3 * n * WINDOW, 3 * manifest, done.bottleneck, stops, failures)
+    return Row("build", machines_of(machines), seconds, 2 * n * WINDOW, 3 * manifest, done.bottleneck, stops, failures)
 
 
 def train(n: int, ranks: int, batch: int, world: World, divided: bool = False) -> Row:

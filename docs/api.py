@@ -23,7 +23,7 @@ TOPICS = {  # as a reader meets them: everyday use first, then what a researcher
 }
 HEAD = """# API
 
-The public names by topic. All of them are imported from `dicot`. `python docs/api.py` writes this page from the docstrings.
+The public names by topic, all imported from `dicot`. `python docs/api.py` writes this page from the docstrings.
 
 """
 

@@ -44,11 +44,10 @@ def test_pretrain_then_embed(tmp_path, data, waves):
         dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--set", "precision=bf8")
 
 
-def test_an_option_of_the_release_before_is_read_as_a_setting(tmp_path, data):
-    call = ["pretrain", data, "--out", tmp_path / "m", "--steps", 1, "--method", "dicot", "--device", "cpu"]
-    dicot(*call, "--set", "dim=8", "--set", "calibrate=true")
-    said = dicot(*call, "--dim", 8, "--calibrate")
-    assert "--set dim=8" in said and "--set calibrate=true" in said and "already holds this run" in said
+def test_an_unknown_option_is_answered_with_the_setting(tmp_path, data):
+    for given, named in (("--batch-size=4", "--set batch_size=VALUE"), ("--no-calibrate", "--set calibrate=VALUE")):
+        with pytest.raises(DicotError, match=f"{given.partition('=')[0]}.*{named}"):
+            dicot("pretrain", data, "--out", tmp_path / "m", given)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -7,7 +7,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import read_recording
-from dicot.data.files import read_windows
+from dicot.data.splits import read_windows
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_plain_whole_numbers_are_numbers(file: Any) -> None:
 
 
 def test_a_label_that_is_not_there_is_empty_text(file: Any) -> None:
-    from dicot.data.files import read_parts
+    from dicot.data.splits import read_parts
 
     y = read_parts(file("kind,t0,t1\n1,1,2\n,5,3\nNA,1,1\n"), label="kind")[""].y
     assert y is not None

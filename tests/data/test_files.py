@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from dicot.core.errors import InputError, WindowLengthWarning
-from dicot.data.files import read_parts, read_split, read_windows
+from dicot.data.splits import read_parts, read_split, read_windows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 

@@ -9,8 +9,7 @@ import pytest
 
 from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning
 from dicot.data import Reading, Windows
-from dicot.data.folders import find_recordings, read_recordings
-from dicot.data.readers import READERS, Reader
+from dicot.data.readers import READERS, Reader, find_recordings, read_recordings
 from dicot.data.recording import Parts, signals
 
 

@@ -21,7 +21,7 @@ from tests.signal_files import write_edf
 
 from dicot.core.errors import LeftOutWarning, ShortRecordingWarning
 from dicot.data import Windows
-from dicot.data.collection import labelled
+from dicot.data.labels import labelled
 from dicot.data.wfdb import read_wfdb_signals
 
 FOLDERS = int(os.environ.get("DICOT_FOLDERS", "12"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.files import read_split, read_windows
+from dicot.data.splits import read_split, read_windows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 WHO = ["ann", "bob", "ann"]

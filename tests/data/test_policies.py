@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.conversion import convert
-from dicot.data.policies import (
+from dicot.data.cases import (
     Scale,
     crop,
     interpolate,
@@ -13,7 +12,8 @@ from dicot.data.policies import (
     resample,
     scale_each_case,
 )
-from dicot.data.policies import zero as zero_missing
+from dicot.data.cases import zero as zero_missing
+from dicot.data.conversion import convert
 
 NAN = np.nan
 

@@ -3,8 +3,8 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Split, Windows, hold_out
+from dicot.data.inspection import decimate, stretched
 from dicot.data.splits import validation_rows, with_policies
-from dicot.data.thinning import decimate, stretched
 
 
 def windows(y=None, group=None, n: int = 20) -> Windows:

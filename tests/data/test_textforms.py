@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.files import read_split
+from dicot.data.splits import read_split
 from dicot.data.textforms import read_text
 
 TS = "# a comment\n@problemName Toy\n@timeStamps false\n@univariate {u}\n@equalLength {e}\n"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.tables import lost_values
+from dicot.data.labels import lost_values
 from dicot.data.timestamps import (
     even_grid,
     interpolate_at,

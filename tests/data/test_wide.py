@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.files import read_windows
+from dicot.data.splits import read_windows
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_ignored_columns(file: Any) -> None:
 
 
 def test_values_keep_their_digits(file: Any) -> None:
-    from dicot.data.files import read_parts
+    from dicot.data.splits import read_parts
 
     case = read_parts(file("1000000001,1000000002\n1000000003,1000000005\n"))[""].X[0, 0]
     assert np.diff(case).tolist() == [1]

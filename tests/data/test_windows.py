@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.collection import Windows, check_collection, labelled
-from dicot.data.policies import Scale
+from dicot.data.cases import Scale
+from dicot.data.collection import Windows, check_collection
+from dicot.data.labels import labelled
 from dicot.data.preparation import Preparation
 from dicot.data.splits import Split, with_policies
 

@@ -11,7 +11,7 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data import Split
 from dicot.data.datasets import DATASETS, available, check, load
-from dicot.data.datasets.base import fingerprint
+from dicot.data.datasets.base import fingerprint, majority
 from dicot.data.datasets.standins import (
     HAPT,
     NIGHT,
@@ -25,7 +25,6 @@ from dicot.data.datasets.standins import (
     rhythm_per_step,
     wisdm_parts,
 )
-from dicot.data.datasets.tracks import majority
 
 
 def hapt_rows(n: int = 300) -> dict[str, Any]:

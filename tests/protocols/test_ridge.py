@@ -51,7 +51,7 @@ def test_matches_a_slow_reference(k, f):
 @pytest.mark.parametrize(("n", "f"), [(40, 90), (90, 40), (40, 40), (120, 300)])
 @pytest.mark.parametrize("spread", [0.02, 0.7])
 def test_wide_features_get_scikit_learns_answer(k, n, f, spread, monkeypatch):
-    monkeypatch.setattr("dicot.data.pieces.PIECE", 700)  # many pieces, the last one smaller
+    monkeypatch.setattr("dicot.data.cases.PIECE", 700)  # many pieces, the last one smaller
     drawn = blobs(n, k, f, 1, spread)
     x = drawn.x.astype(np.float32)
     x[:, 3] = 7.0  # constant

@@ -8,8 +8,8 @@ import pytest
 
 from dicot.core.errors import DicotWarning, InputError
 from dicot.data import Windows
-from dicot.data.collection import labelled
-from dicot.data.policies import Array
+from dicot.data.cases import Array
+from dicot.data.labels import labelled
 from dicot.store.recordings import embed_recordings
 from dicot.store.vectors import read_vectors, write_vectors
 
@@ -237,7 +237,7 @@ def test_a_number_stays_one_class_where_more_is_appended(tmp_path: Path, first: 
 
 
 def test_windows_with_other_long_labels_have_another_hash() -> None:
-    from dicot.data.contents import windows_hash
+    from dicot.data.stream import windows_hash
 
     def hashed(y: list[object]) -> str:
         about = {"recording": np.array(["a", "a"]), "start": np.arange(2.0), "end": np.arange(2.0) + 1}

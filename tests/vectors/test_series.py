@@ -9,7 +9,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.store.made_of import MadeOf
 from dicot.store.recordings import embed_recordings
 from dicot.store.series import Series, series_of, why_absent

@@ -12,7 +12,7 @@ from dicot.core.errors import InputError
 from dicot.core.progress import Bar
 
 if TYPE_CHECKING:
-    from dicot.data.policies import Array
+    from dicot.data.cases import Array
     from dicot.store.vectors import Vectors
 
 
@@ -33,7 +33,7 @@ def classify(
     """
     import numpy as np
 
-    from dicot.data.naming import naming
+    from dicot.core.errors import naming
     from dicot.model.heads import check_head_file
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
@@ -79,8 +79,8 @@ def classify(
 
 def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     """Return the labels that are known, from the file of labels or from the vectors' own column."""
-    from dicot.data.collection import labelled
-    from dicot.data.naming import naming
+    from dicot.core.errors import naming
+    from dicot.data.labels import labelled
     from dicot.use.labels.windows import put_on_windows, read_labels
 
     if labels is None:

@@ -102,7 +102,7 @@ def _load(
 ) -> tuple["Split", "Split", str, str]:
     """Return DATA whole and in two parts, what their groups are called, and a warning."""
     from dicot.data import Split, hold_out
-    from dicot.data.collection import name_of_groups
+    from dicot.data.labels import name_of_groups
 
     if source.corpus is not None:
         raise InputError(f"{source.data} is a corpus. Evaluate the recordings that it was built of.")
@@ -177,7 +177,7 @@ def _trained(
 
 def _announce(split: "Split", warning: str, unit: str) -> str:
     """Say what is scored and how it was split; the warnings come back for the report."""
-    from dicot.data.naming import listed
+    from dicot.core.errors import listed
     from dicot.data.splits import shared_groups
 
     typer.echo(f"{split.name}: {_sizes(split)}")
@@ -284,7 +284,7 @@ def _class_names(data: str, split: "Split") -> dict[object, str]:
 
 
 def _sizes(split: "Split") -> str:
-    from dicot.data.collection import labelled
+    from dicot.data.labels import labelled
 
     assert split.test is not None
     train, test = split.train, split.test

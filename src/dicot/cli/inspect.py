@@ -36,9 +36,9 @@ def inspect(
     Columns are those that a dicot.toml beside the recordings names, where no option does; --write makes one, and other
     commands go by it. Exit code 1 where a file could not be read. Of a corpus its windows and files are shown.
     """
+    from dicot.core.errors import listed
     from dicot.core.storage import write_atomic
     from dicot.data import Reading, inspect_recordings, suggest_windows
-    from dicot.data.naming import listed
     from dicot.data.reading import read_toml, toml_of
 
     told = said.take(*LOOKED_AT, *SUGGESTED)
@@ -86,7 +86,7 @@ def inspect(
 
 
 def _show_rows(rows: "Sequence[Inspected]") -> None:
-    from dicot.data.naming import listed
+    from dicot.core.errors import listed
 
     lasts = ["" if row.seconds is None else str(timedelta(seconds=round(row.seconds))) for row in rows]
     show_columns(

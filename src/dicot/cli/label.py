@@ -29,7 +29,7 @@ def add(
     by: Annotated[str, typer.Option(help="Who says so, for the history.")] = "",
 ) -> None:
     """Give one window of VECTORS a label; the file is made where it is not there, and an older label is kept in it."""
-    from dicot.data.naming import naming
+    from dicot.core.errors import naming
     from dicot.store.search import EmbeddingIndex
     from dicot.use.labels.store import LabelStore
 
@@ -71,7 +71,7 @@ def suggest_windows(
     k: Annotated[int, typer.Option("--number", "-n", help="How many windows to suggest.")] = 10,
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
-    from dicot.data.naming import naming
+    from dicot.core.errors import naming
     from dicot.use.labels.suggestion import suggest
     from dicot.use.labels.windows import put_on_windows, read_labels
 
@@ -108,7 +108,7 @@ def undo(store: Store, n: Annotated[int, typer.Option("--number", "-n", help="Ho
 
 
 def _placed(path: Path) -> "Vectors":
-    from dicot.data.naming import naming
+    from dicot.core.errors import naming
     from dicot.store.vectors import read_vectors
 
     known = read_vectors(path, finite=True)

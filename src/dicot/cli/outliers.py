@@ -11,7 +11,7 @@ from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.data.policies import Array
+    from dicot.data.cases import Array
 
 
 def outliers(
@@ -32,7 +32,7 @@ def outliers(
     """
     import numpy as np
 
-    from dicot.data.naming import naming
+    from dicot.core.errors import naming
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
     from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest, distances_and_p

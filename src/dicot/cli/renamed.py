@@ -1,8 +1,7 @@
-"""Names of the release before: commands that answer with their new name, and options that --set has taken over."""
+"""Names of the release before: commands that answer with their new name, and options that are settings now."""
 
 from typing import Any, final
 
-import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dicot.core.errors import InputError
@@ -15,14 +14,6 @@ COMMANDS = {
     "data show": "dicot list datasets NAME",
     "data check": "dicot list datasets --check",
 }
-# Options that are settings now: `--dim 8` is read as `--set dim=8`.
-SETTINGS = (
-    *("encoder", "dim", "batch-size", "lr", "schedule", "precision", "pooling", "bank", "n-components", "family"),
-    *("layout", "unequal", "missing", "scale", "case", "ignore", "rate", "unit", "gap"),
-    *("checkpoint-seconds", "memory", "gpu-memory", "subsets", "holdout", "split-seed", "protocols"),
-    *("actors", "cpus-per-actor", "gpus-per-actor", "sample", "sets", "seeds", "steps", "workers"),
-)
-SWITCHES = ("calibrate", "resample", "header")
 
 
 def refuse_renamed(ctx: Any, args: list[str]) -> None:
@@ -43,30 +34,15 @@ class CommandGroup(TyperGroup):
 
 @final
 class Command(TyperCommand):
-    """A command; where it has --set, options of the release before are read as settings."""
+    """A command; where it has --set, an unknown option is answered with the setting that it may mean."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        known = {word for one in self.params for word in (*one.opts, *one.secondary_opts)}
-        return super().parse_args(ctx, _as_settings(args, known) if "--set" in known else args)
-
-
-def _as_settings(args: list[str], known: set[str]) -> list[str]:
-    words, left = [], list(args)
-    while left:
-        word = left.pop(0)
-        flag, equals, value = word.partition("=")
-        name = flag.removeprefix("--")
-        if flag in known or not flag.startswith("--"):
-            words.append(word)
-            continue
-        if name.removeprefix("no-") in SWITCHES:
-            name, value = name.removeprefix("no-"), "false" if name.startswith("no-") else "true"
-        elif name in SETTINGS and (equals or left):
-            value = value if equals else left.pop(0)
-        else:
-            words.append(word)
-            continue
-        setting = f"{name.replace('-', '_')}={value}"
-        typer.echo(f"Note: {flag} is now --set {setting}", err=True)
-        words += ["--set", setting]
-    return words
+        known = {word for one in self.get_params(ctx) for word in (*one.opts, *one.secondary_opts)}
+        for word in args if "--set" in known else ():
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in known:
+                setting = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+                raise InputError(
+                    f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE."
+                )
+        return super().parse_args(ctx, args)

@@ -1,13 +1,16 @@
 """What can go wrong, each with a sentence that says what was expected, what came and what to do."""
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 _LISTED, _SOME = 40, 5  # names that are listed whole, and how many are shown of more
+_MOST_NAMED = 12  # names in a sentence
 _LONGEST, _END = 2000, 500  # characters of a message, and how many of them are its end
 _QUOTED = 80  # characters of a value
 _within = reprlib.Repr()  # goes no deeper into what is nested than a few levels
@@ -143,3 +146,27 @@ def need_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
 def is_whole(value: object, least: int) -> bool:
     """Tell whether a parameter is a whole number of at least `least`; True and 2.0 are not."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names in a sentence, and of many only how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Turn errors inside into InputErrors that name the file."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
+    except (DicotError, MemoryError):
+        raise
+    except Exception as error:  # libraries have many for what a damaged file may hold
+        raise InputError(
+            f"{path} cannot be read as {path.suffix} ({brief(error)}). "
+            "The file may be truncated or hold another format; write or fetch it again."
+        ) from error

@@ -1,12 +1,294 @@
-"""Whatever a user may pass as X as numbers: one array (N, C, T) or a list of (C, T_i), values and type as they came."""
+"""Cases: what a collection of (channels, time) offers, made of whatever a user may pass, and the policies for it."""
 
-from collections.abc import Sequence
-from typing import Any
+import hashlib
+import math
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dicot.core.errors import InputError
-from dicot.data.policies import Array, RawCases, name_cases
+from dicot.core.errors import InputError, is_whole, lookup
+
+PIECE = 2**21  # numbers: 16 MiB in float64
+
+
+class Collection(Protocol):
+    """Rows (N, ...) that are read a few at a time: an array, a memory map, or `Cases`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+
+
+class Cases(ABC):
+    """N cases (C, T) with what is known of them, wherever they lie: `Windows` in memory, a `Corpus` on disk.
+
+    `cases[rows]` reads some of them, by a slice or an array of positions. `fit`, `transform` and `pretrain` take any.
+    """
+
+    shape: tuple[int, int, int]
+    ndim = 3
+    dtype: np.dtype[Any] = np.dtype(np.float32)
+    name: str = ""
+    channels: tuple[str, ...] | None = None
+    rate: float | None = None  # time steps per second
+    segments: NDArray[Any] | None = None  # (N, C, L), L >= T: what training draws a window of each case from
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """Give all cases as one array, where they lie in one."""
+        return None
+
+    @abstractmethod
+    def __getitem__(self, rows: slice | NDArray[Any], /) -> NDArray[Any]:
+        """Return the cases in these rows, in this order, (n, C, T)."""
+
+    @abstractmethod
+    def labels(self) -> NDArray[Any] | None:
+        """Return the labels (N,), or None where there are none."""
+
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that change with any value."""
+        return fingerprint(self)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_channels(self) -> int:
+        """Give the number of channels C."""
+        return self.shape[1]
+
+    @property
+    def n_times(self) -> int:
+        """Give the number of time steps T."""
+        return self.shape[2]
+
+
+def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Yield slices of the rows of (N, ...) that take little memory each, one after the other."""
+    at_once = max(1, PIECE // max(1, math.prod(shape[1:])))
+    return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
+
+
+def blocks(x: Collection) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield all rows of x in pieces, each with its place; of a memory map nothing stays resident."""
+    for rows in pieces(x.shape):
+        block = x[rows]
+        yield rows, block
+        release(block)
+
+
+def fingerprint(x: Collection) -> str:
+    """Return 16 hex digits that change with any value of x (N, C, T)."""
+    digest = hashlib.sha256(repr(tuple(x.shape)).encode())
+    for _, block in blocks(x):
+        digest.update(np.ascontiguousarray(block).data)
+    return digest.hexdigest()[:16]
+
+
+def write_rows(target: Any, index: NDArray[Any], values: NDArray[Any]) -> None:
+    """Write values to the rows at ascending positions of `target[a:b] = ...`, a run of neighbours at a time."""
+    ends = np.flatnonzero(np.diff(index) != 1) + 1
+    for run, part in zip(np.split(index, ends), np.split(values, ends), strict=True):
+        target[run[0] : run[-1] + 1] = part
+
+
+def release(block: NDArray[Any]) -> None:
+    """Tell the system that these values of a read-only memory map were used; else all that was read stays resident."""
+    mapped = _map_of(block)
+    if mapped is None or not block.size or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = np.frombuffer(mapped, np.uint8).ctypes.data
+    low, high = np.lib.array_utils.byte_bounds(block)
+    first = (low - start) // mmap.PAGESIZE * mmap.PAGESIZE
+    mapped.madvise(mmap.MADV_DONTNEED, first, high - start - first)
+
+
+def is_mapped(block: Any) -> bool:
+    """Tell whether the values lie in a read-only memory map."""
+    return _map_of(block) is not None
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    while isinstance(array, np.ndarray):
+        # Only a read-only one: what was written to a private map lives in those very pages.
+        if isinstance(array, np.memmap) and array.mode == "r":
+            mapped: mmap.mmap | None = array._mmap  # type: ignore[attr-defined]
+            return mapped
+        array = array.base
+    return None
+
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.floating[Any]]
+RawCases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
+
+
+def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
+    """Name at most five cases: `case 3`, or `cases 3, 5, 9, 11, 40 and 12 more`."""
+    named = [int(i) for i in index]
+    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+    return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
+
+
+def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: RawCases) -> NDArray[np.intp]:
+    """Return the positions of the cases with any value for which `test` is true."""
+    if isinstance(cases, list):
+        return np.flatnonzero([test(case).any() for case in cases])
+    return np.concatenate([rows.start + np.flatnonzero(test(block).any((1, 2))) for rows, block in blocks(cases)])
+
+
+def pad(case: Array, length: int) -> Array:
+    """Add zeros at the end, or drop it where a test case is longer: (..., T) -> (..., length)."""
+    out = np.zeros((*case.shape[:-1], length), dtype=case.dtype)
+    out[..., : case.shape[-1]] = case[..., :length]
+    return out
+
+
+def crop(case: Array, length: int) -> Array:
+    """Drop the end, or add zeros where a test case is shorter: (..., T) -> (..., length)."""
+    return case[..., :length] if case.shape[-1] >= length else pad(case, length)
+
+
+def resample(case: Array, length: int) -> Array:
+    """Interpolate linearly onto `length` points, both ends included: (..., T) -> (..., length)."""
+    n_times = case.shape[-1]
+    if n_times == length:
+        return case
+    at = np.linspace(0.0, n_times - 1, length)
+    channels = case.reshape(-1, n_times)
+    out = np.stack([np.interp(at, np.arange(n_times), channel) for channel in channels])
+    return out.reshape(*case.shape[:-1], length)
+
+
+def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
+    """Return the length all cases get, or raise an error that names the cases that cannot get it."""
+    lookup(UNEQUAL, policy, "policy for unequal length")
+    if length is not None and not is_whole(length, 1):
+        raise InputError(f"length must be a whole number of at least 1 time step; got {length!r}.")
+    least, most = int(lengths.min()), int(lengths.max())
+    wanted = int(length) if length is not None else least if policy == "crop" else most
+    if policy == "error" and not least == most == wanted:
+        asked = "" if length is None else f"; length={length} was asked for"
+        raise InputError(
+            f"The cases have {least if least == most else f'{least} to {most}'} time steps, and must have one length"
+            f"{asked}; NaN in all channels at the end of a case counts as padding. "
+            'Set unequal="pad", "crop" or "resample".'
+        )
+    if (policy == "pad" and most > wanted) or (policy == "crop" and least < wanted):
+        wrong = lengths > wanted if policy == "pad" else lengths < wanted
+        raise InputError(
+            f"unequal={policy!r} to length={wanted} cannot {'shorten' if policy == 'pad' else 'lengthen'} "
+            f"{name_cases(np.flatnonzero(wrong))}: the cases have {least} to {most} time steps."
+        )
+    return wanted
+
+
+# "error" only ever sees cases of the right length, which cropping leaves alone.
+UNEQUAL: dict[str, Callable[[Array, int], Array]] = {
+    "error": crop,
+    "pad": pad,
+    "crop": crop,
+    "resample": resample,
+}
+
+
+def interpolate(case: Array) -> Array:
+    """Fill NaN linearly in time and extend the edges: (C, T) -> (C, T).
+
+    A channel without any value stays as it is, for whoever knows its name to refuse.
+    """
+    out = case.copy()
+    time = np.arange(case.shape[1])
+    for channel in out:
+        gap = np.isnan(channel)
+        if gap.any() and not gap.all():
+            channel[gap] = np.interp(time[gap], time[~gap], channel[~gap])
+    return out
+
+
+def zero(case: Array) -> Array:
+    """Set NaN to 0."""
+    return np.where(np.isnan(case), case.dtype.type(0.0), case)
+
+
+# "error" is raised by whoever can name the cases.
+MISSING: dict[str, Callable[[Array], Array]] = {"error": lambda case: case, "interpolate": interpolate, "zero": zero}
+
+
+NO_VALUE = (
+    '{} has no value at all in {}, and missing="interpolate" has nothing to fill it in from. Leave out the file, or '
+    'the channel with channels= (--channels), or set missing="zero".'
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """A z-score per channel with statistics fixed by `fit`; a constant channel is only centred."""
+
+    mean: NDArray[np.float64]  # (C,)
+    std: NDArray[np.float64]  # (C,)
+
+    @classmethod
+    def fit(cls, x: Collection) -> "Scale":
+        """Compute the statistics of each channel of x (N, C, T) in float64, in two passes that need little memory."""
+        n_channels = x.shape[1]
+        mean, variance = np.zeros(n_channels), np.zeros(n_channels)
+        low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
+        for rows, block in blocks(x):
+            share = len(block) / rows.stop  # of the cases so far
+            mean += (np.array([channel.mean(dtype=np.float64) for channel in np.moveaxis(block, 1, 0)]) - mean) * share
+            low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
+        if not np.isfinite(mean).all():
+            raise InputError("Scale.fit needs values without NaN and inf. Pass the x of checked Windows.")
+        for rows, block in blocks(x):
+            share = len(block) / rows.stop
+            centred = zip(np.moveaxis(block, 1, 0), mean, strict=True)
+            squares = [np.square(channel - centre).mean() for channel, centre in centred]
+            variance += (np.array(squares) - variance) * share
+        std = np.sqrt(variance)
+        return cls(mean, np.where((low == high) | (std == 0), 1.0, std))
+
+    def __call__(self, x: Array) -> FloatArray:
+        """Return x (N, C, T) or (C, T) in units of the fitted standard deviation."""
+        if x.shape[-2] != len(self.mean):
+            raise InputError(
+                f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it on data like X."
+            )
+        with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
+            scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
+        return scaled
+
+
+def scale_each_case(x: Array) -> FloatArray:
+    """Scale channels case by case to mean 0 and standard deviation 1, constant ones to 0: (N, C, T) -> (N, C, T)."""
+    mean = x.mean(axis=2, keepdims=True, dtype=np.float64)
+    std = x.std(axis=2, keepdims=True, dtype=np.float64)
+    constant = x.max(axis=2, keepdims=True) == x.min(axis=2, keepdims=True)
+    centred = np.where(constant, 0.0, x - mean)
+    scaled: FloatArray = (centred / np.where(constant | (std == 0), 1.0, std)).astype(np.float32)
+    return scaled
+
+
+class Policies(TypedDict, total=False):
+    """The keywords that every reader hands through to check_collection."""
+
+    unequal: str
+    missing: str
+    scale: str | Scale | None
+    length: int | None
+
 
 LAYOUTS = ("nct", "ntc")
 _SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}

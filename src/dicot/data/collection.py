@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, LayoutWarning
+from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
-from dicot.data.folders import read_recordings
-from dicot.data.labels import check_channel_names as check_channel_names
-from dicot.data.labels import check_groups as check_groups
-from dicot.data.labels import check_labels as check_labels
-from dicot.data.labels import check_rate as check_rate
-from dicot.data.labels import label_fingerprint as label_fingerprint
-from dicot.data.labels import labelled as labelled
-from dicot.data.labels import name_of_groups as name_of_groups
-from dicot.data.pieces import Cases, fingerprint
-from dicot.data.policies import Array, FloatArray, Policies, Scale, name_cases
+from dicot.data.labels import (
+    check_channel_names,
+    check_groups,
+    check_labels,
+    check_rate,
+    labelled,
+)
+from dicot.data.readers import read_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.tables import table_cases
 

@@ -10,18 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.cases import to_cases, true_length
-from dicot.data.pieces import Cases, blocks, is_mapped, pieces, release
-from dicot.data.policies import (
+from dicot.data.cases import (
     MISSING,
     UNEQUAL,
     Array,
+    Cases,
     FloatArray,
     RawCases,
     Scale,
+    blocks,
+    is_mapped,
     name_cases,
+    pieces,
+    release,
     scale_each_case,
     target_length,
+    to_cases,
+    true_length,
 )
 
 LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold

@@ -14,15 +14,21 @@ from dicot.core.errors import (
     NoWindowError,
     ShortRecordingWarning,
     UnevenSamplingWarning,
+    listed,
 )
-from dicot.data.cases import to_array, to_cases
+from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.conversion import convert
-from dicot.data.labels import check_channel_names, check_groups, check_labels, check_rate, labelled
-from dicot.data.naming import listed
-from dicot.data.policies import MISSING, NO_VALUE, Array
+from dicot.data.labels import (
+    as_text,
+    check_channel_names,
+    check_groups,
+    check_labels,
+    check_rate,
+    join_values,
+    labelled,
+)
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
-from dicot.data.texts import as_text, join_values
 from dicot.data.timestamps import (
     GAP,
     SAME_RATE,

@@ -1,4 +1,4 @@
-"""A first look at recordings: what each file holds, and which windows would suit them."""
+"""A first look at recordings: what each file holds, which windows would suit them, and series thinned for drawing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
+from dicot.data.cases import Array
 from dicot.data.cutting import LeftOut
-from dicot.data.folders import named_recordings
-from dicot.data.policies import Array
-from dicot.data.readers import read_file, stem_of
+from dicot.data.readers import named_recordings, read_file, stem_of
 from dicot.data.reading import Reading, Source, seconds_text, window_length, window_stride
 from dicot.data.recording import Recording
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
@@ -335,3 +334,34 @@ def _scale(rows: Sequence[Inspected]) -> tuple[str | None, str]:
         f"the channels differ in size by a factor of {ratio:.3g}; one z-score per channel evens them out, and keeps "
         "differences between windows. Where gain and offset are accidents, use case."
     )
+
+
+def extreme_places(values: Array, n: int) -> NDArray[np.intp]:
+    """Return the time steps (C, n) of the least and the greatest of n / 2 stretches of (C, T), T > n, n even.
+
+    They are in the order of time, and one comes twice where it is both. Missing values count only where a stretch has
+    no other.
+    """
+    n_times = values.shape[1]
+    size = -(-n_times // (n // 2))
+    # Every time step is in some stretch, and all stretches have one size: a few time steps are in two of them.
+    index = (np.arange(n // 2 * size) * n_times // (n // 2 * size)).reshape(n // 2, size)
+    parts = values[:, index]  # (C, n / 2, size)
+    lost = ~np.isfinite(parts)
+    low, high = np.where(lost, np.inf, parts).argmin(axis=2), np.where(lost, -np.inf, parts).argmax(axis=2)
+    ends = np.sort(np.stack([low, high], axis=2), axis=2)
+    places: NDArray[np.intp] = np.take_along_axis(index[None], ends, axis=2).reshape(len(values), -1)
+    return places
+
+
+def stretched(values: Array, n: int) -> Array:
+    """Return exactly n values per channel, n even: of more, the least and the greatest of n / 2 stretches."""
+    n_times = values.shape[1]
+    if n_times <= n:
+        return values[:, np.arange(n) * n_times // n]
+    return np.take_along_axis(values, extreme_places(values, n), axis=1)
+
+
+def decimate(values: Array, most: int) -> Array:
+    """Return (C, at most `most`) values that look the same: the least and the greatest of each stretch, in order."""
+    return values if values.shape[1] <= most else stretched(values, most)

@@ -10,9 +10,8 @@ from typing import IO, Any, NamedTuple, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, did_you_mean
-from dicot.data.naming import naming
-from dicot.data.policies import Array
+from dicot.core.errors import InputError, did_you_mean, naming
+from dicot.data.cases import Array
 
 # Zeros shrink to a thousandth. What unpacks to less is harmless; above it a file must be worth a hundredth of it.
 _SMALL, _MOST_TIMES = 1 << 28, 100

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dicot.core.errors import InputError, PrecisionWarning, WindowLengthWarning
-from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
+from dicot.core.errors import InputError, PrecisionWarning, WindowLengthWarning, listed
+from dicot.data.cases import Array, Cases, Policies, Scale
+from dicot.data.collection import Windows, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, convert, look
-from dicot.data.naming import listed
-from dicot.data.pieces import Cases
-from dicot.data.policies import Array, Policies, Scale
+from dicot.data.labels import check_labels
 from dicot.data.timestamps import SAME_RATE
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.

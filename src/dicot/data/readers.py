@@ -1,33 +1,118 @@
-"""READERS: how files are read by their suffix, as recordings or as cases. A new kind of file is one line here.
+"""READERS: how files are read by their suffix, as recordings or as cases; folders of them.
 
-What a library reads whole, .npz, .parquet, .mat and .wav, is read here too.
+A new kind of file is one line here. What a library reads whole, .npz, .parquet, .mat and .wav, is read here too.
 """
 
+import glob
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dicot.core.errors import InputError, UnusedKeysWarning
-from dicot.data.casefiles import (
-    Content,
-    archive_cases,
-    csv_cases,
-    npy_cases,
-    npz_cases,
-    parquet_cases,
-)
-from dicot.data.csvfile import read_csv
+from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
+from dicot.data.cases import Array, RawCases, to_cases
+from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.edf import read_edf
-from dicot.data.naming import listed, naming
-from dicot.data.npyfile import load_npz
-from dicot.data.reading import Reading
+from dicot.data.npyfile import Npz, assign_keys, load_npz, looked_for, map_npy, open_npz
+from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
-from dicot.data.roles import parts_of_arrays, parts_of_table
-from dicot.data.tables import read_table, table_columns
+from dicot.data.tables import parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
+from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
+
+_TABLE = ("case", "time", "channels", "label", "group", "ignore")
+
+
+class Content(NamedTuple):
+    """Cases as a file holds them, in the order channels, time: lengths may differ and NaN is kept."""
+
+    X: RawCases
+    y: Array | None = None
+    group: Array | None = None
+    about: str = ""  # a table: its columns, what they were taken for and the first case, in words
+    channels: tuple[str, ...] | None = None  # a long table: their names
+
+
+def _only(reading: Reading, path: Path, *allowed: str) -> None:
+    """Refuse columns and the like for a kind of file that has none."""
+    usual = Reading()
+    given = [key for key in (*_TABLE, "header", "layout") if getattr(reading, key) != getattr(usual, key)]
+    if refused := [key for key in given if key not in allowed]:
+        raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
+
+
+def npz_cases(path: Path, reading: Reading) -> dict[str, Content]:
+    """Read X with y and group, or X_train and X_test with theirs, by their usual names."""
+    _only(reading, path, "layout", "label", "group")
+    chosen = {role: name for role, name in (("y", reading.label), ("group", reading.group)) if name is not None}
+    with open_npz(path) as file:
+        keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
+        if not keys.parts:
+            content = listed([f"{name} {_shape(file, name) or ''}".strip() for name in file.names]) or "nothing"
+            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}.")
+        used = [name for roles in keys.parts.values() for name in roles.values()]
+        arrays = file.read(used)
+    if keys.unused:
+        said = f"{path}: read {', '.join(used)}; not used: {', '.join(keys.unused)}."
+        warnings.warn(said, UnusedKeysWarning, stacklevel=2)
+    parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
+    return {
+        part: Content(to_cases(roles["X"], reading.layout), roles.get("y"), roles.get("group"))
+        for part, roles in parts.items()
+    }
+
+
+def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
+    """Return the shape of an array, or None for anything else: it may stay in the file while nobody asks for it."""
+    try:
+        return file.array_header(name).shape
+    except ValueError:
+        return None
+
+
+def npy_cases(path: Path, reading: Reading) -> dict[str, Content]:
+    """Map one array of cases."""
+    _only(reading, path, "layout")
+    return {"": Content(to_cases(map_npy(path), reading.layout))}
+
+
+def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
+    """Read NAME_TRAIN with NAME_TEST beside it, or one file alone."""
+    _only(reading, path)
+    if not path.stem.endswith("_TRAIN"):
+        return {"": Content(*read_text(path))}
+    other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
+    parts = {"train": path, "test": other} if other.is_file() else {"train": path}
+    return {part: Content(*read_text(file)) for part, file in parts.items()}
+
+
+def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
+    """Read a long table, where case and time are named, or one case per row."""
+    _only(reading, path, *_TABLE, "header")
+    sheet = open_sheet(path)
+    if reading.case is not None or reading.time is not None:
+        if reading.header is False:
+            raise InputError("A long table needs the names of its columns in its first row. Leave header=False out.")
+        content = _long(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
+    elif reading.channels is not None:
+        raise InputError("channels= needs a long table. Name its case= and time= columns too.")
+    else:
+        content = Content(*read_rows(sheet, reading.label, reading.group, reading.ignore, reading.header))
+    return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
+
+
+def parquet_cases(path: Path, reading: Reading) -> dict[str, Content]:
+    """Read a long table."""
+    _only(reading, path, *_TABLE)
+    return {"": _long(read_table(path), reading)}
+
+
+def _long(table: Any, reading: Reading) -> Content:
+    roles = {key: getattr(reading, key) for key in ("case", "time", "channels", "label", "group")}
+    return Content(*table_cases(table, **roles, ignore=reading.ignore or ()))
 
 
 class Reader(NamedTuple):
@@ -149,3 +234,119 @@ def read_recording(path: str | Path, reading: Reading | None = None, **options: 
         values = ", ".join(str(one.group) for one in found[:5])
         raise InputError(f"{path} holds {len(found)} recordings, by group {values} ... Read it with read_recordings.")
     return found[0]
+
+
+def find_recordings(source: Source) -> list[Path]:
+    """List the files of recordings of a folder and those below it, a pattern such as "data/*.csv", a file, or a list.
+
+    In folders and by patterns only files with a known suffix count, and none that is hidden. Sorted, each once.
+    """
+    return [file for file, _ in below_named(source)]
+
+
+def named_recordings(source: Source) -> dict[str, Path]:
+    """Find the same files, each with the name of its recording, which does not depend on what other files there are.
+
+    It is the path below the folder that was named, or below that where a pattern begins, without suffix and with "/" on
+    every system. A file that was named itself has its own name alone. Two files of one name are refused.
+    """
+    return by_name(below_named(source))
+
+
+def below_named(source: Source) -> list[tuple[Path, PurePath]]:
+    """Return files, each with its path below what was named."""
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    found = [file for one in sources for file in _files_of(one)]
+    unique = {path.resolve(): (path, below) for path, below in reversed(found)}
+    if not unique:
+        raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files ({_known()}).")
+    return sorted(unique.values(), key=lambda one: one[0].as_posix())
+
+
+AnyPath = TypeVar("AnyPath", Path, str)
+
+
+def by_name(files: Iterable[tuple[AnyPath, PurePath]]) -> dict[str, AnyPath]:
+    """Name files by their paths below what was named."""
+    named: dict[str, AnyPath] = {}
+    for file, below in files:
+        name = below.with_name(stem_of(below)).as_posix()
+        if name in named:
+            beside = PurePath(named[name]).parent == PurePath(file).parent
+            wider = "" if beside else "the folder that holds both, or "
+            raise InputError(
+                f"{named[name]} and {file} would be two recordings called {name!r}. Name {wider}those of one kind by a "
+                "pattern in quotation marks, such as 'recordings/**/*.csv', or rename one."
+            )
+        named[name] = file
+    return named
+
+
+def file_name_of(recording: str, names: Collection[str]) -> str | None:
+    """Return the name of the file that a recording is of: where it has several groups, ":" and the group follow it."""
+    while recording not in names and ":" in recording:
+        recording = recording.rpartition(":")[0]
+    return recording if recording in names else None
+
+
+def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Path | str]) -> None:
+    """Refuse recordings of the file called `name` that would be taken for those of another file."""
+    for one in recordings:
+        if (other := file_name_of(one, names)) != name:
+            raise InputError(
+                f"{names[name]} has a recording {one!r}, named after the file and its group, and the file "
+                f"{names[str(other)]} has such a name itself. Rename this file."
+            )
+
+
+def _files_of(source: str | Path) -> list[tuple[Path, PurePath]]:
+    path = Path(source).expanduser()
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+        return [(file, file.relative_to(path)) for file in _of_known_suffix(visible, f"Folder {path}")]
+    if path.is_file():
+        return [(path, PurePath(path.name))]  # asked for by name: an unknown suffix is an error of its reader
+    if glob.has_magic(str(path)):
+        found = _of_known_suffix(map(Path, sorted(glob.glob(str(path), recursive=True))), f"Pattern {source}")
+        return [(file, file.relative_to(before_pattern(path))) for file in found]
+    raise InputError(f"There is no file or folder {path}. Check the path.")
+
+
+def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
+    files = list(files)
+    known = [file for file in files if suffix_of(file) in known_suffixes("recordings") and file.is_file()]
+    if not known:
+        others = sorted({file.suffix or file.name for file in files})
+        came = f"of its files the suffixes are {listed(others)}" if others else "it holds no file"
+        raise InputError(f"{what} holds no recording ({_known()}); {came}. Check the path, or convert the files.")
+    return known
+
+
+def _known() -> str:
+    return ", ".join(known_suffixes("recordings"))
+
+
+def read_named(file: Path, name: str, reading: Reading) -> list[Recording]:
+    """Read the recordings of a file, named after `name`; a group that follows the file's own name stays."""
+    return [replace(one, name=name + one.name.removeprefix(stem_of(file))) for one in read_file(file, reading)]
+
+
+def read_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Recording]:
+    """Read all recordings of a folder, pattern, file or list; missing values stay NaN.
+
+    A file whose column of groups has several values holds a recording for each.
+
+    Parameters
+    ----------
+    source : a folder, a pattern such as "data/*.csv", a file, or a list of these
+    reading : how they are read; `options` are fields of it, which win
+    """
+    how = (reading or Reading()).replace(**options)
+    files = named_recordings(source)
+    recordings: list[Recording] = []
+    for name, file in files.items():
+        own = read_named(file, name, how)
+        refuse_mistaken([one.name for one in own], name, files)
+        recordings += own
+    return recordings

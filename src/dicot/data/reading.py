@@ -16,7 +16,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, is_whole
-from dicot.data.policies import MISSING
+from dicot.data.cases import MISSING
 from dicot.data.timestamps import GAP, UNITS
 
 FILE = "dicot.toml"

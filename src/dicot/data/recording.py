@@ -9,12 +9,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
+from dicot.data.cases import Array, FloatArray
 from dicot.data.conversion import LARGEST_VALUE
-from dicot.data.labels import check_labels
-from dicot.data.policies import Array, FloatArray
+from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.reading import Reading
-from dicot.data.tables import lost_values
-from dicot.data.texts import as_text, decimal_comma, is_number, plain_values
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it

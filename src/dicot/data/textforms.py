@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dicot.core.errors import InputError
-from dicot.data.naming import naming
-from dicot.data.policies import Array
-from dicot.data.texts import plain_text
+from dicot.core.errors import InputError, naming
+from dicot.data.cases import Array
+from dicot.data.labels import plain_text
 
 _YES_NO = {"true": True, "false": False}
 _QUOTES = "'\""

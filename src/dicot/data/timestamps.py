@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.policies import Array
-from dicot.data.texts import is_number
+from dicot.data.cases import Array
+from dicot.data.labels import is_number
 
 GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
 SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import InputError, lookup
-from dicot.data.naming import naming
-from dicot.data.policies import Array, FloatArray
+from dicot.core.errors import InputError, lookup, naming
+from dicot.data.cases import Array, FloatArray
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts, signals
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from dicot.core.errors import CalibrationWarning, InputError, OutputError
 from dicot.core.progress import Bar
 from dicot.core.storage import write_atomic
+from dicot.data.cases import Array, pieces, release
 from dicot.data.npyfile import load_npz
-from dicot.data.pieces import pieces, release
-from dicot.data.policies import Array
 from dicot.store.vectors import Vectors
 
 FORMAT = "dicot explorer 2"

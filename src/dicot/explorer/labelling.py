@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
-from dicot.data.collection import labelled
-from dicot.data.policies import Array
-from dicot.data.texts import as_text
+from dicot.data.cases import Array
+from dicot.data.labels import as_text, labelled
 from dicot.store.vectors import Vectors
 from dicot.use.labels.store import Key, Label, LabelStore
 from dicot.use.labels.windows import WindowKeys

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, is_whole
 from dicot.core.progress import Bar
 from dicot.core.storage import check_writable, write_atomic
-from dicot.data.thinning import stretched
+from dicot.data.inspection import stretched
 from dicot.explorer.assets import INDEX, SCRIPT, STYLE, Assets
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.search import EmbeddingIndex

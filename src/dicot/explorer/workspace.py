@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot import __version__
-from dicot.core.errors import InputError
-from dicot.data.naming import listed, naming
-from dicot.data.policies import Array
-from dicot.data.texts import as_text
-from dicot.data.thinning import decimate
+from dicot.core.errors import InputError, listed, naming
+from dicot.data.cases import Array
+from dicot.data.inspection import decimate
+from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
 from dicot.store.search import EmbeddingIndex

@@ -26,9 +26,8 @@ from torch.nn.functional import linear
 
 from dicot.core.errors import InputError, is_whole, lookup
 from dicot.data import Windows
-from dicot.data.collection import check_labels, labelled
-from dicot.data.pieces import Cases
-from dicot.data.policies import name_cases
+from dicot.data.cases import Cases, name_cases
+from dicot.data.labels import check_labels, labelled
 from dicot.data.preparation import Preparation
 from dicot.data.splits import validation_rows
 from dicot.methods.gradual import GradualTuning, StandardisedHead

@@ -10,7 +10,7 @@ from scipy.linalg.blas import drot
 from torch import Tensor
 
 from dicot.core.errors import InputError
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.model.kernels import Bank, Contests
 
 MOST_COMPONENTS = 2_048

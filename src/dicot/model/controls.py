@@ -6,7 +6,7 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from dicot.core.gpu.device import float32_arithmetic, resolve_device, to_device
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
 from dicot.nets.encoders import Encoder
 
 BATCH = 64  # by definition of the control, not a matter of memory

@@ -12,11 +12,9 @@ from dicot.core.errors import InputError, MissingExtraError, ModelFileError, bri
 from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.core.storage import check_format
 from dicot.core.storage.seals import check_seal, has_seal
-from dicot.data.cases import LAYOUTS
-from dicot.data.collection import check_rate
+from dicot.data.cases import LAYOUTS, MISSING, UNEQUAL, Array, name_cases, write_rows
 from dicot.data.conversion import Conversion, swallows
-from dicot.data.pieces import write_rows
-from dicot.data.policies import MISSING, UNEQUAL, Array, name_cases
+from dicot.data.labels import check_rate
 from dicot.data.preparation import Preparation
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1

@@ -18,14 +18,12 @@ from dicot.core.gpu.device import float32_arithmetic, resolve_device
 from dicot.core.gpu.memory import allowed_bytes
 from dicot.core.gpu.transfer import ThreadedArray, through
 from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
-from dicot.data.pieces import Collection
-from dicot.data.policies import Array
 from dicot.model.composition import MOST_COMPONENTS, Composition, Compression, Network
 from dicot.model.kernels import MOST_FEATURES, N_KERNELS, Bank, Contests
 from dicot.nets.encoders import Encoder
-from dicot.nets.encoders.base import Prepared
-from dicot.nets.encoders.inspection import home_of
+from dicot.nets.encoders.base import Prepared, home_of
 
 Value = TypeVar("Value")
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
-from dicot.data.collection import label_fingerprint
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
+from dicot.data.labels import label_fingerprint
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding
 from dicot.model.composition import Composition

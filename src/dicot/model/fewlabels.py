@@ -22,8 +22,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.collection import check_labels, labelled
-from dicot.data.pieces import pieces
+from dicot.data.cases import pieces
+from dicot.data.labels import check_labels, labelled
 from dicot.model.heads import SPREADINGS, Head, Neighbours, logarithm, tempered
 
 Floats = NDArray[Any]

@@ -20,9 +20,8 @@ from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError, is
 from dicot.core.gpu.device import PROCESS_WIDE
 from dicot.core.gpu.transfer import ThreadedArray
 from dicot.core.progress import Bar
+from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
-from dicot.data.pieces import Cases, write_rows
-from dicot.data.policies import Array, name_cases
 from dicot.data.preparation import Preparation
 from dicot.model import files
 from dicot.model.embedding import Target, embed_into

@@ -19,7 +19,7 @@ from dicot import __version__
 from dicot.core.errors import InputError, ModelFileError, brief
 from dicot.core.storage import check_format, check_writable, write_atomic
 from dicot.core.storage.seals import OPEN, check_seal, sealed
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dicot.core.errors import InputError
 from dicot.core.machine_code import CFile, KernelFile, Size
-from dicot.data.pieces import Collection
+from dicot.data.cases import Collection
 
 C = CFile("dicot.model", "kernels.c")
 CUDA = KernelFile("dicot.model", "kernels.cu", {"shares": "PiiiPiPPiPiPiPP", "contests": "PPiiiiPPiPiPPP"})

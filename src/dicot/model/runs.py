@@ -11,7 +11,7 @@ from dicot.core.processes.ranks import current_ranks
 from dicot.core.storage import check_writable, remove_leftovers, writing
 from dicot.core.storage.locks import LOCK, only_writer
 from dicot.data import Windows
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name
 from dicot.model.files import CONFIG, is_registered, plain_json
 from dicot.model.presets import FEATURES, PLACES

@@ -15,9 +15,9 @@ from dicot import __version__
 from dicot.core.errors import InputError, MissingDataError, lookup
 from dicot.core.storage import data_folders, write_atomic, writing
 from dicot.data import Split, Windows
+from dicot.data.cases import cases_where, name_cases
 from dicot.data.datasets.base import Card, Sizes, differences, fingerprint
 from dicot.data.datasets.large import CARD, FAMILY, LargeSet
-from dicot.data.policies import cases_where, name_cases
 
 OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
 
@@ -60,7 +60,7 @@ class PreparedParts:
 class Raw(NamedTuple):
     """How the raw files of a set are read."""
 
-    read: Callable[[Path, Mapping[str, Any], OnProgress], PreparedParts]
+    read: Callable[..., PreparedParts]  # of the folder with raw files, OnProgress, and the settings by name
     settings: Mapping[str, tuple[str, ...]] = {}  # name -> allowed values, the default first
     shared_groups: bool = False  # True: the split is not by group, and card and report must say so
 
@@ -86,7 +86,7 @@ def prepare(
     folder = (out or data_folders()[0]) / FAMILY / dataset.name
     with writing(folder):  # before hours are spent
         folder.parent.mkdir(parents=True, exist_ok=True)
-    parts = reader.read(raw, chosen, on_progress)
+    parts = reader.read(raw, on_progress, **chosen)
     notes = list(parts.notes)
     if chosen == usual and dataset.sizes is not None and (wrong := differences(parts.sizes, dataset.sizes)):
         notes.append(f"The raw files give {', '.join(wrong)}. Some may be missing or of another version.")

@@ -21,7 +21,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, ShortRecordingWarning
+from dicot.core.errors import (
+    DicotWarning,
+    InputError,
+    LostWorkerError,
+    NoWindowError,
+    ShortRecordingWarning,
+    listed,
+    naming,
+)
 from dicot.core.processes.budget import memory_of, refuse_beyond, said_bytes
 from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
@@ -29,9 +37,7 @@ from dicot.core.storage import arrow, check_writable
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
-from dicot.data.folders import read_named, refuse_mistaken
-from dicot.data.naming import listed, naming
-from dicot.data.readers import suffix_of
+from dicot.data.readers import read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading
 from dicot.store.corpus import Corpus, Source
 from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_manifest, write_shard

@@ -7,9 +7,8 @@ from typing import final
 
 from dicot.core.errors import ModelFileError, is_whole, quoted
 from dicot.data import Windows
+from dicot.data.cases import Array, Cases, FloatArray
 from dicot.data.labels import join_column
-from dicot.data.pieces import Cases
-from dicot.data.policies import Array, FloatArray
 from dicot.data.reading import Reading
 from dicot.store.folder import AGAIN, WINDOWS, Shard, Store
 

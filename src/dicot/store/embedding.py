@@ -14,7 +14,7 @@ from dicot.core.processes.budget import peak_bytes
 from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
 from dicot.core.storage.locks import only_writer
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.store.corpus import Corpus
 from dicot.store.folder import (
     UNFINISHED,

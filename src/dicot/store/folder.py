@@ -36,9 +36,9 @@ from dicot.core.storage import (
     writing,
 )
 from dicot.data import Windows
+from dicot.data.cases import Array, FloatArray
 from dicot.data.labels import join_column
 from dicot.data.npyfile import load_npz
-from dicot.data.policies import Array, FloatArray
 
 MANIFEST, PLAN, SHARDS, UNFINISHED = "manifest.json", "plan.json", "shards", ".unfinished"
 FORMAT, FORMAT_VERSION = "dicot-store", 1

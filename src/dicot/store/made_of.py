@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, final
 
 from dicot.core.errors import InputError, is_whole, quoted
-from dicot.data.contents import are_facts
 from dicot.data.datasets import is_path
 from dicot.data.reading import Reading
+from dicot.data.stream import are_facts
 
 KINDS = ("recordings", "file", "name")  # cases come from a file, or a data set by name
 

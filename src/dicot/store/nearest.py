@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, need_extra
-from dicot.data.pieces import blocks, release
-from dicot.data.policies import Array
+from dicot.data.cases import Array, blocks, release
 
 if TYPE_CHECKING:
     import torch

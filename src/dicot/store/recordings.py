@@ -14,20 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError
+from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.core.progress import Bar
 from dicot.core.storage import remove_leftovers
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
-from dicot.data.contents import facts_of, is_as_before, windows_hash
+from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window
-from dicot.data.folders import file_name_of, refuse_mistaken
 from dicot.data.labels import join_column
-from dicot.data.naming import listed
-from dicot.data.pieces import blocks
-from dicot.data.policies import Array
+from dicot.data.readers import file_name_of, refuse_mistaken
 from dicot.data.reading import Reading, Source
-from dicot.data.stream import RecordingStream
+from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.store.folder import (
     VECTORS,
     Shard,

@@ -9,8 +9,8 @@ import numpy as np
 
 from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup
 from dicot.core.storage.locks import only_writer
-from dicot.data.collection import check_groups, check_labels
-from dicot.data.policies import Array
+from dicot.data.cases import Array
+from dicot.data.labels import check_groups, check_labels
 from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard
 from dicot.store.nearest import (
     MEMORY,

@@ -10,15 +10,14 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError
-from dicot.data.contents import is_as_before
+from dicot.core.errors import InputError, listed
+from dicot.data.cases import MISSING, Array
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
-from dicot.data.folders import file_name_of, named_recordings, read_named
-from dicot.data.naming import listed
-from dicot.data.policies import MISSING, Array
+from dicot.data.readers import file_name_of, named_recordings, read_named
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
+from dicot.data.stream import is_as_before
 from dicot.data.timestamps import nearest, stretches
 from dicot.store.made_of import MadeOf
 from dicot.store.vectors import Vectors

@@ -14,8 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from dicot.core.errors import DicotError, InputError, brief, need_extra
-from dicot.data.folders import below_named, by_name
-from dicot.data.readers import known_suffixes, suffix_of
+from dicot.data.readers import below_named, by_name, known_suffixes, suffix_of
 from dicot.data.reading import before_pattern
 
 SCHEME = "://"

@@ -8,8 +8,8 @@ import pandas as pd
 
 from dicot.core.errors import InputError
 from dicot.core.storage import arrow, atomic_file, check_writable
-from dicot.data.collection import labelled
-from dicot.data.policies import Array
+from dicot.data.cases import Array
+from dicot.data.labels import labelled
 
 Columns = Mapping[str, Array]  # (N,) each, numbers or text; what a masked array hides is not known
 SUFFIXES = (".csv", ".parquet")

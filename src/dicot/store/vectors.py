@@ -15,16 +15,12 @@ from typing import Any, BinaryIO, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, brief, did_you_mean
+from dicot.core.errors import InputError, brief, did_you_mean, naming
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
-from dicot.data.collection import check_groups, labelled, name_of_groups
-from dicot.data.labels import join_column
-from dicot.data.naming import naming
+from dicot.data.cases import Array, blocks
+from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups, text_array
 from dicot.data.npyfile import PARTS, load_npz
-from dicot.data.pieces import blocks
-from dicot.data.policies import Array
 from dicot.data.tables import open_parquet, refuse_bomb
-from dicot.data.texts import as_text, text_array
 from dicot.store.folder import VECTORS, Store
 from dicot.store.made_of import MadeOf
 

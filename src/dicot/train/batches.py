@@ -24,9 +24,9 @@ from dicot.core.errors import InputError, lookup
 from dicot.core.gpu.device import PROCESS_WIDE, to_device
 from dicot.core.gpu.memory import free_bytes
 from dicot.data import Windows, check_collection
-from dicot.data.collection import check_labels, labelled
+from dicot.data.cases import Cases, blocks, release
 from dicot.data.conversion import Conversion, look
-from dicot.data.pieces import Cases, blocks, release
+from dicot.data.labels import check_labels, labelled
 from dicot.methods import Batch
 
 WAYS = ("auto", "device", "streamed")

@@ -19,8 +19,8 @@ from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_de
 from dicot.core.gpu.memory import out_of_memory, said_memory
 from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
 from dicot.data import Windows
-from dicot.data.collection import label_fingerprint
-from dicot.data.pieces import Cases
+from dicot.data.cases import Cases
+from dicot.data.labels import label_fingerprint
 from dicot.methods import Method
 from dicot.nets.encoders.division import LEAST, check_divisible, divided
 from dicot.train.batches import (

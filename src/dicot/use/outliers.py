@@ -18,8 +18,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dicot.core.errors import CalibrationWarning, InputError, is_whole, lookup
-from dicot.data.collection import check_groups
-from dicot.data.pieces import pieces
+from dicot.data.cases import pieces
+from dicot.data.labels import check_groups
 
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]

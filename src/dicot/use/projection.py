@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core.errors import InputError, need_extra
 from dicot.core.storage import write_atomic
+from dicot.data.cases import pieces
 from dicot.data.npyfile import load_npz
-from dicot.data.pieces import pieces
 
 Floats = NDArray[np.float64]
 FACTS = ("labels", "data_set", "fingerprint", "seed", "steps", "titles")  # of a file; any other array is a map

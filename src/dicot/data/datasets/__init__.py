@@ -4,14 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from dicot.core.errors import InputError, UnlabelledDataError
-from dicot.data.casefiles import Content
 from dicot.data.datasets.archive import archive_sets, discovered_archives
-from dicot.data.datasets.base import Card, DataSet, OnHand, Split, fingerprint
+from dicot.data.datasets.base import Card, DataSet, OnHand, Registry, Split, Synthetic, fingerprint
 from dicot.data.datasets.large import LARGE_SETS, prepared_folders
-from dicot.data.datasets.registry import Registry
 from dicot.data.datasets.standins import STAND_INS
-from dicot.data.datasets.synthetic import Synthetic
-from dicot.data.files import read_parts, read_split
+from dicot.data.readers import Content
+from dicot.data.splits import read_parts, read_split
 
 __all__ = [
     "DATASETS",

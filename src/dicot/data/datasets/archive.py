@@ -12,14 +12,12 @@ from typing import Unpack, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError
+from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError, naming
 from dicot.core.storage import cache_folder, user_folder
-from dicot.data.cases import to_cases, true_lengths
+from dicot.data.cases import Array, Policies, RawCases, cases_where, to_cases, true_lengths
 from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, pick_channels
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
-from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
-from dicot.data.policies import Array, Policies, RawCases, cases_where
 from dicot.data.splits import check_split
 from dicot.data.textforms import read_text
 

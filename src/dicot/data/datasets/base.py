@@ -2,16 +2,17 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Unpack
+from itertools import pairwise
+from typing import Any, NamedTuple, Unpack, final
 
 import numpy as np
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, did_you_mean
 from dicot.data import Split, Windows
-from dicot.data.policies import Policies
-from dicot.data.splits import with_policies
+from dicot.data.cases import Array, Policies
+from dicot.data.splits import check_split, with_policies
 
 __all__ = ["Card", "DataSet", "OnHand", "Sizes", "Split", "differences", "fingerprint", "pick_channels", "shaped"]
 
@@ -131,3 +132,139 @@ def pick_channels(split: Split, channels: Sequence[int] | None) -> Split:
 def shaped(split: Split, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
     """Apply what a user asked `load` for; values are read only where `channels` or a policy need them."""
     return with_policies(pick_channels(split, channels), **policies)
+
+
+@final
+class Registry(MutableMapping[str, DataSet]):
+    """The registered data sets by name, and those that `discover` finds on this machine at the moment of asking.
+
+    A set that is registered and here comes before one of the same name that was discovered.
+    """
+
+    def __init__(self, sets: Iterable[DataSet], discover: Sequence[Callable[[], Iterable[DataSet]]] = ()) -> None:
+        self._registered = {one.name.lower(): one for one in sets}
+        self._discover = discover
+
+    def __getitem__(self, name: str) -> DataSet:
+        known = self.registered(name)
+        if known is not None and known.is_here():
+            return known
+        found = next((one for one in self._discovered() if one.name.lower() == name.lower()), known)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __setitem__(self, name: str, dataset: DataSet) -> None:
+        if name.lower() != dataset.name.lower():
+            raise InputError(f"A data set is registered under its own name, {dataset.name!r}; got {name!r}.")
+        self._registered[name.lower()] = dataset
+
+    def __delitem__(self, name: str) -> None:
+        del self._registered[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def values(self) -> ValuesView[DataSet]:
+        """Return all sets; the folders are searched once."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, DataSet]:
+        """Return all sets with their names; the folders are searched once."""
+        return self._all().items()
+
+    def registered(self, name: str) -> DataSet | None:
+        """Return the set that is registered under this name, wherever it is; no folder is searched."""
+        return self._registered.get(name.lower())
+
+    def find(self, name: str) -> DataSet:
+        """Return the set of this name, or raise an InputError that suggests the closest one."""
+        if (found := self.get(name)) is not None:
+            return found
+        raise InputError(
+            f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot list datasets` names all of them; "
+            "a file is given by its path, such as mine.npz."
+        )
+
+    def _all(self) -> dict[str, DataSet]:
+        sets = dict(self._registered)
+        for one in self._discovered():
+            key = one.name.lower()
+            if key not in sets or not sets[key].is_here():
+                sets[key] = one
+        return {one.name: one for one in sets.values()}
+
+    def _discovered(self) -> Iterator[DataSet]:
+        return (one for look in self._discover for one in look())
+
+
+def runs(*columns: Array) -> list[slice]:
+    """Return the longest stretches of time steps in which none of the columns (T,) changes."""
+    changed = np.zeros(len(columns[0]) - 1, dtype=bool)
+    for column in columns:
+        changed |= column[1:] != column[:-1]
+    edges = [0, *(np.flatnonzero(changed) + 1).tolist(), len(columns[0])]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def cut(
+    x: Array, y: Array, group: Array, length: int, stride: int, *, inside: Sequence[slice] | None = None, name: str
+) -> Windows:
+    """Cut x (C, T) into windows, none of which leaves a stretch of `inside`; a shorter stretch has none.
+
+    Label and group are the most frequent in the window, of several the smallest.
+    """
+    stretches = [slice(0, len(y))] if inside is None else inside
+    long = [part for part in stretches if part.stop - part.start >= length]
+    if not long:
+        raise InputError(f"No stretch of {name} is as long as a window of {length} time steps. Check the raw files.")
+    labels, groups = ([column[part] for part in long] for column in (y, group))
+    windows = Windows.from_array([x[:, part] for part in long], labels, group=groups, window=length, stride=stride)
+    return Windows(windows.x, windows.y, windows.group, name)
+
+
+def majority(labels: Array, starts: Array, length: int) -> Array:
+    """Return the most frequent label, -1 or above, of each window; of several the smallest."""
+    counts = [np.bincount(labels[at : at + length] + 1) for at in starts]
+    return np.array([count.argmax() - 1 for count in counts], dtype=np.int64)
+
+
+N, T, CLASSES = 90, 64, 3  # cases of each part, time steps, classes
+
+
+@final
+class Synthetic(DataSet):
+    """Sine, square and sawtooth waves of random phase, pace, size and level in noise; always the same values.
+
+    Hard enough to tell methods apart: the values themselves say next to nothing, and an encoder must look past size
+    and level.
+    """
+
+    name = "synthetic"
+
+    def is_here(self) -> bool:
+        return True
+
+    def card(self) -> Card:
+        about = ("made by dicot.data.datasets.base", "BSD-3-Clause", "none")
+        return Card(self.name, "synthetic", N, N, 2, T, CLASSES, *about)
+
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        rng = np.random.default_rng(20180)
+        train, test = _draw(rng), _draw(rng)
+        split = check_split(train, test, name=self.name, how="given by the data set", **policies)
+        return pick_channels(split, channels)
+
+
+def _draw(rng: np.random.Generator) -> tuple[Array, Array]:
+    y = rng.permutation(np.arange(N) % CLASSES)
+    time = np.linspace(0.0, 1.0, T, endpoint=False)
+    cycles = rng.uniform(2.0, 5.0, size=(N, 1)) * time + rng.uniform(size=(N, 1))  # (N, T)
+    # The second channel runs a quarter of a cycle behind the first.
+    phase = np.stack([cycles, cycles - 0.25], axis=1) % 1.0  # (N, 2, T)
+    waves = np.stack([np.sin(2 * np.pi * phase), np.where(phase < 0.5, 1.0, -1.0), 2 * phase - 1])  # (3, N, 2, T)
+    size, level = np.exp(0.2 * rng.standard_normal((N, 1, 1))), 0.5 * rng.standard_normal((N, 2, 1))
+    return size * waves[y, np.arange(N)] + level + 0.5 * rng.standard_normal(phase.shape), y

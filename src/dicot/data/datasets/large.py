@@ -11,9 +11,9 @@ import numpy as np
 from dicot.core.errors import InputError, MissingDataError
 from dicot.core.storage import data_folders
 from dicot.data import Split, Windows
+from dicot.data.cases import Policies
 from dicot.data.datasets.base import Card, DataSet, Sizes, fingerprint, shaped
 from dicot.data.npyfile import map_npy
-from dicot.data.policies import Policies
 
 FAMILY = "large"
 CARD = "card.json"

@@ -7,15 +7,13 @@ from typing import Unpack, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError, naming
 from dicot.core.storage import data_folders
 from dicot.data import Split, Windows, split_groups
-from dicot.data.datasets.base import Card, DataSet, Sizes, fingerprint, shaped
+from dicot.data.cases import Array, Policies
+from dicot.data.datasets.base import Card, DataSet, Sizes, cut, fingerprint, majority, runs, shaped
 from dicot.data.datasets.large import FAMILY, HOW
-from dicot.data.datasets.tracks import cut, majority, runs
-from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
-from dicot.data.policies import Array, Policies
 
 Arrays = Mapping[str, Array]
 Parts = tuple[Windows, Windows]  # training, test

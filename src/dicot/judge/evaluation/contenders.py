@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
-from dicot.data.policies import Array, Scale
+from dicot.data.cases import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.model.presets import PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
 

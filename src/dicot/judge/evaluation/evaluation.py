@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dicot.core.errors import lookup
 from dicot.core.progress import Bar
 from dicot.data import Split, Windows
-from dicot.data.collection import labelled
 from dicot.data.datasets import fingerprint
+from dicot.data.labels import labelled
 from dicot.judge.evaluation.contenders import named_contenders, with_controls
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.judge.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled

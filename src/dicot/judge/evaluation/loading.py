@@ -7,9 +7,10 @@ import numpy as np
 
 from dicot.core.errors import DicotError, InputError
 from dicot.data import Split, Windows
-from dicot.data.collection import labelled, labelled_cases
+from dicot.data.collection import labelled_cases
 from dicot.data.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.data.datasets.base import pick_channels
+from dicot.data.labels import labelled
 from dicot.data.splits import hold_out, with_policies
 from dicot.judge.evaluation.jobs import JobData
 

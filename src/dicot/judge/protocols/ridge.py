@@ -8,7 +8,7 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
-from dicot.data.pieces import pieces
+from dicot.data.cases import pieces
 from dicot.judge.protocols.base import Features, Floats, Labels, Protocol, check_classes
 from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.judge.protocols.probe import highest

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.data.thinning import decimate
+from dicot.data.inspection import decimate
 from dicot.judge.protocols.base import Floats, Labels
 from dicot.judge.report.figures import GREY, MAX_LEGEND, PALETTE
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dicot.data.policies import Array
-from dicot.data.thinning import extreme_places
+from dicot.data.cases import Array
+from dicot.data.inspection import extreme_places
 from dicot.judge.report.page import need_jinja2
 
 WIDTH, STRIP, SPACE = 320, 54, 6  # of a picture, of a channel in it and between two, in units of the drawing

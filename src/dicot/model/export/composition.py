@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.model.composition import Composition
 from dicot.model.export.graph import Graph, double, whole
 from dicot.model.heads import SMALLEST, SPREADINGS, Head

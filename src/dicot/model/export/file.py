@@ -13,7 +13,7 @@ from dicot import __version__
 from dicot.core.errors import ExportError, InputError
 from dicot.core.storage import check_writable, write_atomic
 from dicot.core.storage.seals import OPEN, sealed
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.composition import Composition

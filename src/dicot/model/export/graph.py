@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from dicot.core.errors import need_extra
-from dicot.data.policies import Array
+from dicot.data.cases import Array
 
 OPSET, IR_VERSION = 18, 9  # what onnxruntime 1.15 reads, and all later ones
 Value = str | Array  # a value of the graph, or numbers that the file holds

@@ -1,4 +1,4 @@
-"""Missing values, lengths and scale inside a graph, as `dicot.data.policies` has them for arrays.
+"""Missing values, lengths and scale inside a graph, as `dicot.data.cases` has them for arrays.
 
 What numpy computes in float64 is computed in float64 here too, so that the network is given the same numbers.
 """

@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 from sklearn.metrics import f1_score
 from sklearn.utils import check_array
 
-from dicot.data.collection import check_groups
+from dicot.data.labels import check_groups
 from dicot.model.fewlabels import FewLabelClassifier, Relabelled, class_numbers
 
 Floats = NDArray[np.float64]

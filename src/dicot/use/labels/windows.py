@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from dicot.core.errors import InputError, did_you_mean
-from dicot.data.collection import check_labels
-from dicot.data.naming import naming
-from dicot.data.policies import Array
-from dicot.data.texts import is_number, plain_text
+from dicot.core.errors import InputError, did_you_mean, naming
+from dicot.data.cases import Array
+from dicot.data.labels import check_labels, is_number, plain_text
 from dicot.use.labels.store import Key, Label, LabelStore
 
 COLUMNS = ("recording", "start", "end", "label")
