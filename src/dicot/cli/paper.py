@@ -35,10 +35,10 @@ def paper(
     """
     from dicot.judge.bench.exchange import read_records, tables_in
     from dicot.judge.report.frame import frame
-    from dicot.judge.report.page import need_jinja2
+    from dicot.judge.report.page import need_packages
     from dicot.paper.page import MAPS_KEY, chosen, write_paper
 
-    need_jinja2()
+    need_packages()
     if ledger is not None and records is not None and not run:
         raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
     if (dry_run or set_) and not run:

@@ -8,11 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from dicot.core.errors import InputError, lookup
-from dicot.core.storage import write_atomic
-from dicot.judge.report.benchmark import report_facts, to_document
+from dicot.judge.report.benchmark import report_facts
 from dicot.judge.report.frame import trial_note
-from dicot.judge.report.page import render
-from dicot.judge.report.parts import Part, drawn
+from dicot.judge.report.page import Part, drawn, to_document, write_pages
 from dicot.judge.report.scores import failure_table
 from dicot.judge.report.tables import text_table
 from dicot.paper import figures, tables
@@ -205,16 +203,7 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
 def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
     data = _of_suites(data, only)
-    parts = drawn(paper_parts(newest(data, maps), only))
-    facts, banner = _facts(data), trial_note(data)
-    texts = {
-        "report.html": render(TITLE, parts, facts, banner),
-        "report.md": to_document(TITLE, facts, banner, parts),
-    }
-    texts |= {f"{name}.svg": svg for part in parts for name, svg in part.drawings.items()}
-    for name, text in texts.items():
-        write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
+    return write_pages(folder, TITLE, paper_parts(newest(data, maps), only), _facts(data), trial_note(data))
 
 
 def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
@@ -230,7 +219,7 @@ def _of_suites(data: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
 
 
 def _facts(data: pd.DataFrame) -> dict[str, object]:
-    facts = report_facts(data, 0, "", "")
+    facts = report_facts(data)
     del facts["report made"]  # a page is the same whenever it is made
     return {"suites": ", ".join(sorted(set(data.suite))) or "none", **facts}
 
