@@ -13,9 +13,9 @@ from dicot.judge.evaluation import contender, distinct, evaluate, own, saved, wi
 from dicot.judge.evaluation.contenders import Frozen
 from dicot.judge.protocols import MODEL_PROTOCOLS, PROTOCOLS, Metric, ModelProtocol, Probe
 from dicot.judge.result import Result
-from dicot.model.arguments import flat
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.presets import flat
 
 QUICK = {"dim": 8, "steps": 1}
 BESIDE = (*CONTROLS, *RAW_FEATURES)

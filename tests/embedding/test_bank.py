@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.model.embedding.bank import Bank, kernels
-from dicot.model.embedding.counting import convolve
+from dicot.model.kernels import Bank, convolve, kernels
 
 
 def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:

@@ -168,7 +168,6 @@ VARIANTS: dict[str, Contender] = {
         _best("best at tau 0.5", {"temperature": 0.5}),
         _best("best by batches of 32", batch_size=32),
         _best("best by the mean", pooling="mean"),
-        _best("best with difference", difference=True),
         _best("best without bank", bank=0),
         _best("best with a bank of 2016", bank=2016),
         _best("best without compression", n_components=0),

@@ -16,17 +16,16 @@ from dicot.data.cases import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
-from dicot.model.arguments import PLACES, USUAL, flat, grouped
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.presets import PAPER, PRESETS, find_preset, preset_name
+from dicot.model.presets import PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
 
 REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
 SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
 CONTROL_SETTINGS = (
-    *("preset", "encoder", "encoder_params", "dim", "pooling", "difference", "bank", "n_components"),
+    *("preset", "encoder", "encoder_params", "dim", "pooling", "bank", "n_components"),
     *("embed_precision", "layout", "unequal", "missing", "scale"),
 )
 

@@ -27,7 +27,7 @@ from dicot.judge.protocols.network import Fitted
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
 from dicot.judge.result import Result
 from dicot.model.estimator import TimeSeriesEmbedder, fit_many
-from dicot.train.checkpoint import Checkpoint
+from dicot.train.record import Checkpoint
 
 CHECKPOINT_SECONDS = 30.0
 KEY = 32  # letters of a fit's key that its checkpoint is called by
