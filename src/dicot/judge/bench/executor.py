@@ -52,16 +52,10 @@ def site_for(ledger: Path, device: str) -> Site:
 
 def clear_finished(site: Site, fits: Set[str]) -> None:
     """Remove the checkpoints of finished fits, which a run leaves that is killed between its last row and this."""
-    if site.work is not None and site.work.is_dir():
-        for path in site.work.iterdir():
-            if path.name.lstrip(".")[:KEY] in {fit[:KEY] for fit in fits}:
-                path.unlink(missing_ok=True)
-        _remove_empty(site.work)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # something is in it, or somebody else has removed it
-        folder.rmdir()
+    finished = {fit[:KEY] for fit in fits}
+    for path in site.work.glob("*") if site.work is not None else ():
+        if path.name.lstrip(".")[:KEY] in finished:
+            path.unlink(missing_ok=True)
 
 
 def execute(
@@ -82,7 +76,8 @@ def execute(
         _run_here([(unit,) for unit in others], ledger, replace(site, alone=True), on_job)
     _run_here([(unit,) for unit in alone], ledger, replace(site, alone=True), on_job)
     if site.work is not None:
-        _remove_empty(site.work)
+        with suppress(OSError):  # something is in it, or somebody else has removed it
+            site.work.rmdir()
 
 
 def _run_here(

@@ -201,9 +201,7 @@ def _results(path: Path, rows: Iterable[tuple[str, Row]]) -> list[Result]:
         draws.setdefault((one.key, one.recorded, one.suite, one.contender), set()).add(one.draw)
     for (key, *_), found in draws.items():
         if found != set(range(1, len(found) + 1)):  # their mean would be another
-            raise InputError(
-                f"{path}, key {key[:16]}: draws must be numbered from 1; got {sorted(found)}: a row is lost."
-            )
+            raise InputError(f"{path}, key {key[:16]}: draws are numbered from 1; got {sorted(found)}: a row is lost.")
     return results
 
 

@@ -18,7 +18,7 @@ from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.judge.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
 from dicot.judge.evaluation.run import Embedded, OnFit, Site, run_units, score_embedded
 from dicot.judge.protocols import PROTOCOLS, Features, ModelProtocol, Protocol, every_protocol
-from dicot.judge.protocols.base import AUTHORS, SUBSETS, AnyProtocol, CaseScores
+from dicot.judge.protocols.base import AUTHORS, SUBSETS, AnyProtocol
 from dicot.judge.protocols.network import Fitted
 from dicot.judge.result import TIDY, Result
 
@@ -119,15 +119,9 @@ def evaluate(
     ]
     out = Evaluation(fixed=[one.name for one in everyone if one.fixed], same=same)
     ledger: dict[str, Sequence[Result]] = {}
-    right: dict[str, NDArray[np.float32]] = {}
 
     def record(job: Job, results: Sequence[Result]) -> None:
         ledger[job.key] = results
-
-    def keep(job: Job, draws: Sequence[Mapping[str, float]]) -> None:
-        cases = [draw.right for draw in draws if isinstance(draw, CaseScores)]
-        if len(cases) == len(draws):
-            right[job.key] = np.mean(cases, axis=0, dtype=np.float32)
 
     def fitted(unit: Unit, fit: Fitted | Exception) -> None:
         if isinstance(fit, Fitted):
@@ -139,13 +133,16 @@ def evaluate(
         with Bar(f"score {given.jobs[0].contender.name}", len(given.jobs), verbose) as bar:
             for done, job in enumerate(given.jobs):
                 bar.update(done, job.protocol)
-                score_embedded(replace(given, jobs=(job,)), record, keep)
+                score_embedded(replace(given, jobs=(job,)), record)
 
     site, shelf = Site(device, verbose=verbose), Shelf({name: loaded})
     for unit in units_of(jobs):
         run_units([unit], site, shelf, record, score=score, on_fit=fitted)
-    out.results = [replace(one, contender=job.contender.name) for job in jobs for one in ledger[job.key]]
-    out.right = {(j.contender.name, j.protocol, j.seed): right[j.key] for j in jobs if j.key in right}
+    for job in jobs:
+        results = ledger[job.key]
+        out.results += [replace(one, contender=job.contender.name) for one in results]
+        if right := [one.right for one in results if one.right is not None]:
+            out.right[job.contender.name, job.protocol, job.seed] = np.mean(right, axis=0, dtype=np.float32)
     return out
 
 

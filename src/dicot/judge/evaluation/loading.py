@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,28 +32,16 @@ class Shelf:
     """The data sets of a process: those given, which stay, and those that were loaded last."""
 
     def __init__(self, given: Mapping[str, Loaded] | None = None) -> None:
-        self._given = dict(given or {})
-        self._loaded: dict[str, Loaded] = {}
-        self._fingerprints: dict[str, str] = {}  # also of sets that had to make room: each is hashed once
+        self._given, self._load = given or {}, lru_cache(IN_MEMORY)(load_labelled)
 
     def get(self, wanted: JobData) -> Loaded:
-        name = wanted.name
-        loaded = self._given.get(name) or self._loaded.pop(name, None) or self._load(name)
-        if name not in self._given:
-            self._loaded[name] = loaded
-            for oldest in list(self._loaded)[:-IN_MEMORY]:
-                del self._loaded[oldest]
+        loaded = self._given.get(wanted.name) or self._load(wanted.name)
         split = pick_channels(loaded.split, wanted.channels)
         split = split if wanted.scale is None else with_policies(split, scale=wanted.scale)
         return replace(loaded, split=replace(split, family=wanted.family or split.family))
 
-    def _load(self, name: str) -> Loaded:
-        loaded = load_labelled(name, self._fingerprints.get(name))
-        self._fingerprints[name] = loaded.fingerprint
-        return loaded
 
-
-def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
+def load_labelled(name: str) -> Loaded:
     """Load a data set that can be scored on, or raise an InputError; the archive's missing values are interpolated.
 
     Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
@@ -60,7 +49,7 @@ def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
     split = load(name, **benchmark_policies(name))
     note = ""
     if split.test is None:
-        check_labels(split.train, f"cases of {name}")
+        _check_labels(split.train, f"cases of {name}")
         split = replace(hold_out(split.train, HELD_OUT), family=split.family, name=split.name)
         assert split.test is not None
         note = (
@@ -68,10 +57,9 @@ def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
             f"{'whole groups' if split.test.group is not None else 'a share of each class'}, as by dicot evaluate"
         )
     check_scorable(split)
-    labels = labelled_cases(split.train).y
-    if labels is not None and len(np.unique(labels)) < 2:
+    if len(np.unique(labelled_cases(split.train).y)) < 2:
         raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
-    return Loaded(split, known_fingerprint or fingerprint(split), note)
+    return Loaded(split, fingerprint(split), note)
 
 
 def family(wanted: JobData) -> str | None:
@@ -87,11 +75,11 @@ def check_scorable(split: Split) -> None:
     name = split.name or "the data"
     if split.test is None:
         raise InputError(f"There is no test part in {name}. Give one, or hold cases out of the training part.")
-    check_labels(split.train, f"training cases of {name}")
-    check_labels(split.test, f"test cases of {name}")
+    _check_labels(split.train, f"training cases of {name}")
+    _check_labels(split.test, f"test cases of {name}")
 
 
-def check_labels(windows: Windows, what: str) -> None:
+def _check_labels(windows: Windows, what: str) -> None:
     """Refuse cases without any label."""
     if windows.y is None or not labelled(windows.y).any():
         raise InputError(f"The {what} have no labels, and scoring needs them. Name a label column or pass y.")

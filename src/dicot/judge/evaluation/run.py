@@ -36,7 +36,6 @@ LONGEST_ERROR = 1000  # characters that are kept of a message
 Facts = Mapping[str, Any]  # what is known of a result before its values
 Record = Callable[[Job, Sequence[Result]], None]  # the results of a job, one for each draw of labelled cases
 OnFit = Callable[[Unit, Fitted | Exception], None]
-OnDraws = Callable[[Job, Sequence[Mapping[str, float]]], None]  # the scores of a job as its protocol gave them
 
 
 @dataclass(frozen=True)
@@ -146,17 +145,13 @@ def fail(jobs: Iterable[Job], error: Exception, record: Record, facts: Facts | N
         record(job, [job.result(values, reason, **(facts or {}))])
 
 
-def score_embedded(given: Embedded, record: Record, on_draws: OnDraws = lambda job, draws: None) -> None:
-    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40).
-
-    `on_draws` is told of what a protocol gave before it is recorded: which cases were right is in no result.
-    """
+def score_embedded(given: Embedded, record: Record) -> None:
+    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40)."""
     for job in given.jobs:
         protocol = job.scorer()
         assert isinstance(protocol, Protocol)
         chosen = protocol if job.draws else protocol.on_subset(_subset_seed(job))
-        compute = partial(chosen.score_draws, given.train, given.test, seed=job.seed)
-        _score(job, compute, given.facts, record, on_draws)
+        _score(job, partial(chosen.score_draws, given.train, given.test, seed=job.seed), given.facts, record)
 
 
 def _subset_seed(job: Job) -> SubsetSeed:
@@ -225,13 +220,7 @@ def cases_for(model: Any, windows: Windows) -> Any:
     return windows if isinstance(inner, TimeSeriesEmbedder) else windows.x
 
 
-def _score(
-    job: Job,
-    compute: Callable[[], Sequence[Mapping[str, float]]],
-    facts: Facts,
-    record: Record,
-    on_draws: OnDraws = lambda job, draws: None,
-) -> None:
+def _score(job: Job, compute: Callable[[], Sequence[Mapping[str, float]]], facts: Facts, record: Record) -> None:
     started = time.perf_counter()
     try:
         draws = compute()
@@ -244,7 +233,6 @@ def _score(
         fail([job], error, record, facts)
         return
     seconds = time.perf_counter() - started
-    on_draws(job, draws)
     record(job, [job.result(v, None, n, **facts, score_seconds=seconds) for n, v in enumerate(draws, start=1)])
 
 
