@@ -196,7 +196,7 @@ def _of_npz(path: Path) -> Vectors:
     if f"X{ends[0]}" not in arrays:
         raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
     xs = [arrays[f"X{end}"] for end in ends]
-    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1]]:
+    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.size]:
         raise InputError(
             f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
         )
