@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from dicot.judge.protocols import Features, Probe
-from dicot.judge.protocols.linear import fit_linear
+from dicot.judge.protocols.embeddings import fit_linear
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))

@@ -25,10 +25,20 @@ from dicot.core.errors import LostWorkerError
 from dicot.core.gpu.device import host_threads, release_memory
 from dicot.core.processes.cluster import THREADS, Cluster, Lost, Share
 from dicot.core.processes.launcher import end_with_parent
+from dicot.data.datasets import family_of
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.loading import Shelf, family
-from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, run_units, score_embedded
+from dicot.judge.evaluation.run import (
+    KEY,
+    Embedded,
+    Record,
+    Score,
+    Shelf,
+    Site,
+    fail,
+    run_units,
+    score_embedded,
+)
 from dicot.judge.result import Result
 from dicot.train.many import AT_ONCE
 
@@ -94,11 +104,11 @@ def _run_here(
 
 def _groups(units: Sequence[Unit]) -> list[Sequence[Unit]]:
     """What is trained at once: small runs together, everything else for itself."""
-    families = {data: family(data) for data in {unit.first.source for unit in units}}
     small, others = list[Unit](), list[Unit]()
     for unit in units:
-        fills = families[unit.first.source] in FILLS_A_GPU or not unit.first.contender.trained
-        (others if fills else small).append(unit)
+        source = unit.first.source
+        fills = (source.family or family_of(source.name)) in FILLS_A_GPU
+        (others if fills or not unit.first.contender.trained else small).append(unit)
     return [*(small[start : start + GROUP] for start in range(0, len(small), GROUP)), *((unit,) for unit in others)]
 
 

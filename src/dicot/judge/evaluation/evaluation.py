@@ -15,8 +15,17 @@ from dicot.data.datasets import fingerprint
 from dicot.data.labels import labelled
 from dicot.judge.evaluation.contenders import named_contenders, with_controls
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
-from dicot.judge.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
-from dicot.judge.evaluation.run import Embedded, OnFit, Site, run_units, score_embedded
+from dicot.judge.evaluation.run import (
+    Embedded,
+    Loaded,
+    OnFit,
+    Shelf,
+    Site,
+    check_scorable,
+    load_labelled,
+    run_units,
+    score_embedded,
+)
 from dicot.judge.protocols import PROTOCOLS, Features, ModelProtocol, Protocol, every_protocol
 from dicot.judge.protocols.base import AUTHORS, SUBSETS, AnyProtocol
 from dicot.judge.protocols.network import Fitted

@@ -7,28 +7,32 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dicot.core.errors import InputError
 from dicot.core.gpu.device import describe_device, load_optimisers, peak_memory
 from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled_cases
-from dicot.data.datasets import paper_subset_seed
+from dicot.data.datasets import benchmark_policies, fingerprint, load, paper_subset_seed
+from dicot.data.datasets.base import pick_channels
+from dicot.data.labels import labelled
+from dicot.data.splits import hold_out, with_policies
 from dicot.judge.evaluation.contenders import Frozen
-from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.loading import Loaded, Shelf
+from dicot.judge.evaluation.jobs import Job, JobData, Unit
 from dicot.judge.protocols import Features, ModelProtocol, Protocol
-from dicot.judge.protocols.base import PER_SEED, SubsetSeed
+from dicot.judge.protocols.base import PAPER_SUBSET_SEED, PER_SEED, SubsetSeed
 from dicot.judge.protocols.network import Fitted
-from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
 from dicot.judge.result import Result
 from dicot.model.estimator import TimeSeriesEmbedder, fit_many
 from dicot.train.record import Checkpoint
 
+IN_MEMORY = 2  # data sets at a time: a source and a target
+HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
 CHECKPOINT_SECONDS = 30.0
 KEY = 32  # letters of a fit's key that its checkpoint is called by
 LONGEST_ERROR = 1000  # characters that are kept of a message
@@ -36,6 +40,64 @@ LONGEST_ERROR = 1000  # characters that are kept of a message
 Facts = Mapping[str, Any]  # what is known of a result before its values
 Record = Callable[[Job, Sequence[Result]], None]  # the results of a job, one for each draw of labelled cases
 OnFit = Callable[[Unit, Fitted | Exception], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A training and a test part with labels, the fingerprint of both, and what was done to get there."""
+
+    split: Split
+    fingerprint: str
+    note: str = ""
+
+
+class Shelf:
+    """The data sets of a process: those given, which stay, and those that were loaded last."""
+
+    def __init__(self, given: Mapping[str, Loaded] | None = None) -> None:
+        self._given, self._load = given or {}, lru_cache(IN_MEMORY)(load_labelled)
+
+    def get(self, wanted: JobData) -> Loaded:
+        loaded = self._given.get(wanted.name) or self._load(wanted.name)
+        split = pick_channels(loaded.split, wanted.channels)
+        split = split if wanted.scale is None else with_policies(split, scale=wanted.scale)
+        return replace(loaded, split=replace(split, family=wanted.family or split.family))
+
+
+def load_labelled(name: str) -> Loaded:
+    """Load a data set that can be scored on, or raise an InputError; the archive's missing values are interpolated.
+
+    Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
+    """
+    split = load(name, **benchmark_policies(name))
+    note = ""
+    if split.test is None:
+        _check_labels(split.train, f"cases of {name}")
+        split = replace(hold_out(split.train, HELD_OUT), family=split.family, name=split.name)
+        assert split.test is not None
+        note = (
+            f"{name} has no test part: {len(split.test)} of {len(split.train) + len(split.test)} cases are held out, "
+            f"{'whole groups' if split.test.group is not None else 'a share of each class'}, as by dicot evaluate"
+        )
+    check_scorable(split)
+    if len(np.unique(labelled_cases(split.train).y)) < 2:
+        raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
+    return Loaded(split, fingerprint(split), note)
+
+
+def check_scorable(split: Split) -> None:
+    """Refuse a split unless both parts are there and have labels."""
+    name = split.name or "the data"
+    if split.test is None:
+        raise InputError(f"There is no test part in {name}. Give one, or hold cases out of the training part.")
+    _check_labels(split.train, f"training cases of {name}")
+    _check_labels(split.test, f"test cases of {name}")
+
+
+def _check_labels(windows: Windows, what: str) -> None:
+    """Refuse cases without any label."""
+    if windows.y is None or not labelled(windows.y).any():
+        raise InputError(f"The {what} have no labels, and scoring needs them. Name a label column or pass y.")
 
 
 @dataclass(frozen=True)

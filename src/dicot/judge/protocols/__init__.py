@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from dicot.judge.protocols.base import AnyProtocol, Features, Metric, Protocol
-from dicot.judge.protocols.clustering import KMeansClustering
+from dicot.judge.protocols.embeddings import KMeansClustering, Probe
 from dicot.judge.protocols.network import FineTuning, ModelProtocol, TrainingTime
-from dicot.judge.protocols.probe import Probe
 
 __all__ = ["Features", "Metric", "ModelProtocol", "Probe", "Protocol"]
 

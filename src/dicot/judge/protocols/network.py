@@ -11,11 +11,13 @@ from dicot.data.collection import labelled_cases
 from dicot.judge.protocols.base import (
     CLASSIFICATION_METRICS,
     COST_METRICS,
+    PAPER_SUBSET_SEED,
     AnyProtocol,
     SubsetSeed,
     classification_scores,
+    stratified_fraction,
+    subset_seeds,
 )
-from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction, subset_seeds
 from dicot.train.recipe import paper_recipe
 
 EPOCHS = 50
