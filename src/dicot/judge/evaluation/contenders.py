@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from sklearn.base import clone
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.cases import Array
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
@@ -30,19 +29,11 @@ CONTROL_SETTINGS = (
 )
 
 
-class Transformer(Protocol):
-    """What every contender answers."""
-
-    def fit(self, X: Any, y: Any = None) -> Any: ...
-
-    def transform(self, X: Any) -> Array: ...
-
-
 @dataclass(frozen=True)
 class Own:
     """How to make a transformer that is in no registry."""
 
-    make: Callable[[int], Transformer]  # a fresh one for a seed
+    make: Callable[[int], Any]  # a fresh one for a seed, which answers `fit(X, y)` and `transform(X)`
     needs_labels: bool = False  # is fitted on the labelled cases alone; all others see every case and no label
     fixed: bool = False  # the same for every seed
     model: TimeSeriesEmbedder | None = None  # what it is made of, where that is one of ours
@@ -60,7 +51,7 @@ class Contender:
 
     @property
     def needs_labels(self) -> bool:
-        return self.own.needs_labels if self.own is not None else _needs_labels(METHODS.get(self.kind))
+        return self.own.needs_labels if self.own is not None else _needs_labels(self.kind)
 
     @property
     def fixed(self) -> bool:
@@ -84,7 +75,7 @@ class Contender:
         kind = getattr(model, "method_", self.kind) if self.kind == SAVED else self.kind
         if kind in CONTROLS:
             return CONTROL
-        if self.needs_labels or _needs_labels(METHODS.get(kind)):
+        if self.needs_labels or _needs_labels(kind):
             return SUPERVISED
         return PRETRAINED if kind in METHODS or model is not None else BASELINE
 
@@ -113,7 +104,7 @@ class Contender:
         told: dict[str, Any] = json.loads(json.dumps(plain, default=in_words))
         return {**told, "name": self.name} if objects or self.own is not None else told
 
-    def make(self, seed: int, **circumstances: Any) -> Transformer:
+    def make(self, seed: int, **circumstances: Any) -> Any:
         """Make a fresh transformer; settings come before the family, device and verbosity of the run."""
         if self.own is not None:
             return self.own.make(seed)
@@ -127,19 +118,20 @@ class Contender:
 
 
 def _needs_labels(method: Any) -> bool:
-    return bool(getattr(method, "needs_labels", False))
+    """Whether a method by its name, or one of the user's own, learns from labels."""
+    return bool(getattr(METHODS.get(method) if isinstance(method, str) else method, "needs_labels", False))
 
 
 @dataclass(frozen=True)
 class Frozen:
     """A fitted transformer that stays as it is when it is fitted again, to score a saved model."""
 
-    model: Transformer
+    model: Any
 
     def fit(self, X: Any, y: Any = None) -> "Frozen":
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         return self.model.transform(X)
 
 
@@ -149,10 +141,7 @@ def registered() -> dict[str, Any]:
 
 
 def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **settings: Any) -> Contender:
-    """A method, preset, control or baseline by name, with settings of TimeSeriesEmbedder, grouped or flat.
-
-    A baseline takes `scale` alone.
-    """
+    """A method, preset, control or baseline by name, with settings of an embedder; a baseline takes `scale` alone."""
     lookup(registered(), name, "contender")
     if name in PRESETS and name not in METHODS:
         made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
@@ -167,7 +156,7 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
 
 
 def own(
-    name: str, make: Callable[[int], Transformer], *, needs_labels: bool = False, fixed: bool = False, **settings: Any
+    name: str, make: Callable[[int], Any], *, needs_labels: bool = False, fixed: bool = False, **settings: Any
 ) -> Contender:
     """A transformer of your own, made for each seed by `make`; `settings` are recorded with its results."""
     return Contender(name, "own", {}, settings, Own(make, needs_labels, fixed))
@@ -183,10 +172,7 @@ def saved(name: str, model: TimeSeriesEmbedder) -> Contender:
 
 
 def as_contender(one: Any, name: str | None = None) -> Contender:
-    """A contender from a name of a registry, an estimator, any transformer, or a Contender itself.
-
-    An estimator is cloned for each seed, with its `random_state` set to it.
-    """
+    """A contender from a name, a Contender, or an estimator, which is cloned for each seed with its `random_state`."""
     if isinstance(one, Contender):
         return one
     if isinstance(one, str):
@@ -205,10 +191,9 @@ def as_contender(one: Any, name: str | None = None) -> Contender:
     model = one if isinstance(one, TimeSeriesEmbedder) else None
     if model is not None and method is None:
         method = find_preset(preset_name(model.preset, None)).method
-    kind = str(method if isinstance(method, str) else described(method or type(one)))
+    kind = str(described(method or type(one)))
     name = name or (method if isinstance(method, str) else getattr(method or type(one), "__name__", "own"))
-    labels = _needs_labels(METHODS.get(method) if isinstance(method, str) else method)
-    made = Own(make, labels, "random_state" not in params, model)
+    made = Own(make, _needs_labels(method), "random_state" not in params, model)
     return Contender(str(name), kind, {}, changed(params, type(one)), made)
 
 

@@ -126,10 +126,7 @@ class AnyProtocol(ABC):
         """Describe the protocol in one line, for a listing."""
 
     def on_subset(self, seed: SubsetSeed) -> Self:
-        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
-
-        It is the protocol itself, and no other object, where nothing is drawn.
-        """
+        """Return the protocol on one draw of labelled cases, by this seed or the run's; itself where none is drawn."""
         return self
 
     @property
