@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
@@ -32,9 +33,6 @@ from dicot.judge.protocols.network import Fitted
 from dicot.judge.result import TIDY, Result
 from dicot.model.estimator import TimeSeriesEmbedder, fit_many
 from dicot.train.record import Checkpoint
-
-if TYPE_CHECKING:
-    import pandas
 
 IN_MEMORY = 2  # data sets at a time: a source and a target
 HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
@@ -369,11 +367,9 @@ class Evaluation:
     # test case was right.
     right: dict[tuple[str, str, int], NDArray[np.float32]] = field(default_factory=dict)
 
-    def frame(self) -> "pandas.DataFrame":
+    def frame(self) -> pd.DataFrame:
         """One row for each number, tidy."""
-        import pandas
-
-        return pandas.DataFrame([row for result in self.results for row in result.tidy()], columns=list(TIDY))
+        return pd.DataFrame([row for result in self.results for row in result.tidy()], columns=list(TIDY))
 
     def error(self, contender: str) -> str | None:
         """Why a contender has no score at all; None where it has one."""
