@@ -102,7 +102,7 @@ class Method(nn.Module, ABC):
         return {}
 
     def settings(self) -> dict[str, Any]:
-        """Return the constructor's keyword arguments, each kept as an attribute of its own name; they make an equal method."""
+        """Return the constructor's keyword arguments, each kept as an attribute of its own name."""
         parameters = signature(type(self)).parameters.values()
         return {one.name: getattr(self, one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
 
@@ -136,7 +136,7 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        """Compute the scalar to minimise by tensor operations alone: nothing waits for the device, such as `.item()`."""
+        """Compute the scalar to minimise, by tensor operations alone: nothing waits for the device (`.item()`)."""
 
     def param_groups(self) -> list[dict[str, Any]]:
         """Return what the optimiser updates, as torch's parameter groups.

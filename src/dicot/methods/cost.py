@@ -51,7 +51,7 @@ def frequency_contrast(s1: Tensor, s2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def queue_contrast(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """MoCo: unit queries q (B, D) must pick their own keys k (B, D) among those of earlier steps, in the queue (D, K)."""
+    """MoCo: unit queries q (B, D) must pick their own keys k (B, D) among earlier ones, in the queue (D, K)."""
     logits = torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature  # (B, 1 + K)
     return -logits.log_softmax(dim=1)[:, 0].mean()
 

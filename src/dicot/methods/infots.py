@@ -362,7 +362,7 @@ class InfoTS(Method):
         return F.dropout(self.encoder(x, seen), self.dropout, self.training)
 
     def _meta_step(self, x: Tensor, number: int) -> None:
-        """Move theta so that a mixture keeps what tells its case from the others of the batch; no labels are used (D-30)."""
+        """Move theta so that a mixture keeps what tells its case from the others of the batch; no labels (D-30)."""
         adapted = (self.theta, self.weight, self.bias)
         theta, weight, bias = leaves = [part.value.detach().requires_grad_() for part in adapted]
         was_training = self.encoder.training
@@ -382,7 +382,7 @@ class InfoTS(Method):
 
 
 def meta_number(step: int, progress: float, wanted: int) -> int:
-    """Which meta step follows step `step` (from 1) = progress * I, 0 for none: one in every max(1, I // wanted) steps."""
+    """Which meta step follows step `step` (from 1) = progress * I: one in every max(1, I // wanted), else 0."""
     if not wanted:
         return 0
     every = max(1, round(step / progress) // wanted)

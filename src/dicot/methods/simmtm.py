@@ -47,7 +47,7 @@ def markov_keep(draws: Tensor, ratio: float, run_length: float) -> Tensor:
 
 
 def mask_runs(x: Tensor, ratio: float, run_length: float) -> Tensor:
-    """x with a share `ratio` of its values set to 0, in runs of mean length `run_length`, which may cross into the next row."""
+    """x with a share `ratio` of its values set to 0, in runs of mean length `run_length` along all of x."""
     draws = torch.rand(x.numel(), device=x.device)
     return x.masked_fill(~markov_keep(draws, ratio, run_length).view_as(x), 0)
 

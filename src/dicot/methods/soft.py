@@ -39,7 +39,7 @@ class CaseSimilarity(nn.Module):
         self.register_buffer("farthest", torch.zeros(0))
 
     def fit(self, x: Cases) -> None:
-        """One blocked pass over all pairs of x (N, C, T), on the device this module is on; memory O(N) beside the data."""
+        """One blocked pass over all pairs of x (N, C, T), on the device this module is on; memory O(N)."""
         rows = np.arange(len(x))
         if len(x) > EXACT_UP_TO:
             warnings.warn(
@@ -53,7 +53,7 @@ class CaseSimilarity(nn.Module):
         self.closest, self.farthest = closest, torch.where(equal, closest, farthest)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        """(B, B) similarities of x (B, C, T), rows `index` of the training set, which gives the scaling alone; diagonal 1."""
+        """(B, B) similarities of x (B, C, T); only the scaling is that of the rows `index` of the training set."""
         unit = unit_rows(x)
         span = self.farthest[index] - self.closest  # (B,) one per column
         scaled = (-(unit @ unit.T) - self.closest) / span

@@ -60,7 +60,7 @@ class ContextLayer(nn.Module):
 
 
 class TemporalContrast(nn.Module):
-    """A context of the past, H = `width` wide, predictions of K = `n_future` steps of F = `dim` features, and a head."""
+    """A context of the past, H = `width` wide, predictions of K = `n_future` steps of `dim` features, and a head."""
 
     def __init__(self, dim: int, width: int, n_future: int, heads: int = HEADS, depth: int = DEPTH) -> None:
         super().__init__()
@@ -126,8 +126,7 @@ class TSTCC(Method):
         encoder: Encoder,
         *,
         future: Count = 6,
-        width: Annotated[int, Limit(f"a multiple of its {HEADS} heads", lambda n: n >= 1 and n % HEADS == 0)]
-        | None = None,
+        width: Annotated[int, Limit("a multiple of 4", lambda n: n >= 1 and n % HEADS == 0)] | None = None,
         scale_mean: float = 2.0,
         scale_std: NotNegative = 1.1,
         per_step: bool = False,
@@ -153,7 +152,7 @@ class TSTCC(Method):
         if train.n_times < 2:
             raise InputError("TSTCC predicts later time steps, so a case needs 2; got 1. Use longer windows.")
         self.noise_unit = noise_unit(train, self.absolute_noise)
-        n_future = future_steps(train.n_times, self.future)
+        n_future = min(self.future, max(1, train.n_times // 2))  # so that a past is left
         self.contrast = TemporalContrast(self.encoder.dim, self.width or self.encoder.dim, n_future)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Places:
@@ -173,8 +172,3 @@ class TSTCC(Method):
         back, q2 = self.contrast(h2, h1, second)
         total: Tensor = self.temporal_weight * (forth + back)
         return total + self.contextual_weight * nt_xent(q1, q2, self.temperature)
-
-
-def future_steps(n_times: int, future: int) -> int:
-    """How many time steps are predicted: half a case at most, so that a past is left."""
-    return future if n_times >= 2 * future else max(1, n_times // 2)

@@ -126,7 +126,7 @@ def crop_and_resample(x: Tensor, most: float) -> Tensor:
 
 
 def drop_channels(x: Tensor, probability: float, value: float | Tensor = 0.0) -> Tensor:
-    """Set channels of each case of x (B, C, T) by chance to `value`, a number or a tensor (C, 1), but never all of them."""
+    """Set channels of each case of x (B, C, T) by chance to `value`, a number or (C, 1), but never all of them."""
     if x.shape[1] == 1:
         return x
     draw = _uniform(x, x.shape[1], 1)

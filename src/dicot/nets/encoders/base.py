@@ -223,7 +223,7 @@ class Encoder(nn.Module, ABC):
         return features.mean(dim=-1)
 
     def features(self, x: Tensor) -> dict[str, Tensor]:
-        """Return the output of every layer by name, (B, F_layer, T), by the plain path; the last is that of `forward`."""
+        """Return the output of every layer by name, (B, F_layer, T), by the plain path; the last is `forward`'s."""
         return layer_outputs(self, x, self.layers())
 
     def layers(self) -> Mapping[str, nn.Module]:

@@ -21,7 +21,7 @@ HALVES = (torch.bfloat16, torch.float16)
 
 
 class Scratch:
-    """One growing buffer per name, used again at the next `take`: fresh memory costs a CPU more than arithmetic on it."""
+    """One growing buffer per name, overwritten at the next `take`: fresh memory costs more than arithmetic on it."""
 
     def __init__(self, like: Tensor) -> None:
         self.like = like.detach()
