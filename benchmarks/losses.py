@@ -58,7 +58,7 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "nt-xent": lambda z: nt_xent(z.mean(dim=1), z[:, 0]),
     "across-whole": lambda z: view_contrast(z.mean(dim=1), z[:, 0], 0.2),
     "tfc": lambda z: poly_nt_xent(z.mean(dim=1), z[:, 0]),
-    "cost-time": lambda z: queue_contrast(*F.normalize(z[:, :2], dim=2).unbind(1), torch.randn(z.shape[2], 256), 0.07),
+    "cost-time": lambda z: queue_contrast(z[:, 0], z[:, 1], torch.randn(z.shape[2], 256), 0.07),
     "cost-frequency": lambda z: torch.stack(frequency_contrast(*z.transpose(1, 2).chunk(2, dim=1))).sum(),
     "infots-global": lambda z: pooled_contrast(z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2)),
     "infots-local": lambda z: segment_contrast(z.transpose(1, 2), 8),

@@ -161,7 +161,8 @@ def _over_padded_levels(
     """What `hierarchical_contrast` computes of the first `length` time steps."""
     levels = [torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1)]  # (T, 2B, F)
     while len(levels[-1]) > 1:
-        earlier, later = levels[-1][: len(levels[-1]) // 2 * 2].unflatten(0, (-1, 2)).unbind(1)
+        stop = len(levels[-1]) // 2 * 2
+        earlier, later = levels[-1][:stop:2], levels[-1][1:stop:2]
         levels.append(torch.where(later > earlier, later, earlier))  # as max_pool1d: of equal values the first
     n_times, n_both, width = levels[0].shape
     # Which time steps (columns) of every level (rows) count, and their shares in the mean over time and levels.
