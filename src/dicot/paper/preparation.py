@@ -17,7 +17,7 @@ from dicot.core.storage import data_folders, write_atomic, writing
 from dicot.data import Split, Windows
 from dicot.data.cases import cases_where, name_cases
 from dicot.data.datasets.base import Card, Sizes, differences, fingerprint
-from dicot.data.datasets.large import CARD, FAMILY, LargeSet
+from dicot.data.datasets.large import CARD, FAMILY, LargeSet, card_of
 
 OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
 
@@ -96,22 +96,9 @@ def prepare(
         if not reader.shared_groups:
             raise InputError(f"{dataset.name}: groups {both[:5]} are in both parts. Check the raw files.")
         notes.append("Training and test windows come from the same groups.")
-    card = Card(
-        dataset.name,
-        FAMILY,
-        *parts.sizes,  # type: ignore[arg-type]
-        source=dataset.source,
-        licence=dataset.licence,
-        citation=dataset.citation,
-        labels=parts.labels,
-        stride=parts.stride,
-        segment=None if parts.train.segments is None else parts.train.segments.shape[2],
-        transfer_channels=dataset.transfer_channels,
-        paper_transfer_channels=dataset.paper_transfer_channels,
-        settings=chosen,
-        notes=tuple(notes),
-        version=__version__,
-    )
+    segment = None if parts.train.segments is None else parts.train.segments.shape[2]
+    made = {"labels": parts.labels, "stride": parts.stride, "segment": segment, "notes": tuple(notes)}
+    card = card_of(dataset, parts.sizes, **made, settings=chosen, version=__version__)
     return write_prepared(folder, parts, card)
 
 
@@ -127,18 +114,18 @@ def write_prepared(folder: Path, parts: PreparedParts, card: Card) -> Card:
             for part, windows in (("train", parts.train), ("test", parts.test)):
                 arrays = {"X": windows.x, "y": windows.y, "group": windows.group, "segments": windows.segments}
                 for letter, array in arrays.items():
-                    if array is not None:
-                        with (fresh / f"{letter}_{part}.npy").open("wb") as file:
-                            np.save(file, array, allow_pickle=False)
-                            os.fsync(file.fileno())
+                    if array is None:
+                        continue
+                    with (fresh / f"{letter}_{part}.npy").open("wb") as file:
+                        np.save(file, array, allow_pickle=False)
+                        os.fsync(file.fileno())
             write_atomic(fresh / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
             if folder.exists():
                 os.replace(folder, old)
             os.replace(fresh, folder)
-    except Exception:
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
     return card
 
 
