@@ -302,7 +302,7 @@ def test_a_channel_without_any_value_is_refused_and_not_made_up(
     silent: Path, name: str, said: str, resample: bool
 ) -> None:
     from dicot.store.build import build_corpus
-    from dicot.store.recordings import embed_recordings
+    from dicot.store.embedding import embed_recordings
 
     cut: Any = {"window": 20, "stride": 20, "missing": "interpolate", "resample": resample}
     some = [silent / "a.csv", silent / f"{name}.csv"]
@@ -345,7 +345,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         write(tmp_path / name, np.arange(100) / 50)
     assert [one.name for one in read_recordings(tmp_path, channels=["a", "b"])] == ["x/a", "y/a"]
     for several in ([tmp_path / "x", tmp_path / "y"], [tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"]):
-        with pytest.raises(InputError, match=r"x.a\.csv and .*y.a\.csv would .* called 'a'\. Name the folder"):
+        with pytest.raises(InputError, match=r"x.a\.csv and .*y.a\.csv would .* called 'a'\. .*the folder"):
             windows_from(several, 10)
     np.savez(tmp_path / "x" / "a.npz", a=np.zeros(100), b=np.zeros(100), rate=50)
     with pytest.raises(InputError, match=r"a\.csv and .*a\.npz would .* called 'x/a'\. Name those of one kind"):

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from tests.paper.records import everything
 
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.exchange import read_records
-from dicot.judge.bench.suites import suite_jobs
-from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document
+from dicot.judge.bench.ledger import read_records
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
+from dicot.judge.report.benchmark import Request
 from dicot.judge.report.frame import frame, trial_note
-from dicot.judge.report.parts import drawn
+from dicot.judge.report.page import drawn, to_document
 from dicot.paper import reports
 from dicot.paper.grid import Column, column_of
 from dicot.paper.numbers import paper_tables
@@ -166,10 +165,9 @@ def test_the_published_page_is_that_of_the_published_results():
 
 @pytest.mark.parametrize("suite", ["ucr", "uea"])
 def test_the_published_reports_are_those_of_the_published_results(suite):
-    request, older = requested(suite, published(), beside=reports)
-    parts = drawn(report_parts(request), named_only=True)
-    facts = report_facts(request.data, older, "", "")
-    made = to_document(f"Benchmark: {suite}", facts, trial_note(request.data), parts)
+    request = Request.of(suite, published(), beside=reports)
+    parts = drawn(request.parts(), named_only=True)
+    made = to_document(f"Benchmark: {suite}", request.facts(), trial_note(request.data), parts)
     text = (ROOT / "docs" / "results" / suite / "report.md").read_text(encoding="utf-8")
     changing = re.compile(r"^- (report made|command|no record of): .*\n", flags=re.M)
     assert changing.sub("", text) == changing.sub("", made), (

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.isotonic import isotonic_regression
 
+from dicot.judge.report.benchmark import times
 from dicot.judge.report.figures import (
     GREY,
     MARKERS,
@@ -20,7 +21,6 @@ from dicot.judge.report.figures import (
     svg,
     time_scatter,
 )
-from dicot.judge.report.filenames import slug
 from dicot.judge.report.frame import (
     CONTROLS,
     PAPER_SCHEDULE,
@@ -32,8 +32,7 @@ from dicot.judge.report.frame import (
     placed,
     seeds_of,
 )
-from dicot.judge.report.layouts import times
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part, slug
 from dicot.judge.report.scores import failures, score_table, seeds_text
 from dicot.judge.report.standings import seconds_text, standings
 from dicot.judge.report.stats import friedman_text

@@ -8,11 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from dicot.core.errors import InputError, lookup
-from dicot.core.storage import write_atomic
-from dicot.judge.report.benchmark import report_facts, to_document
+from dicot.judge.report.benchmark import report_facts
 from dicot.judge.report.frame import trial_note
-from dicot.judge.report.page import render
-from dicot.judge.report.parts import Part, drawn
+from dicot.judge.report.page import Part, drawn, to_document, write_pages
 from dicot.judge.report.scores import failure_table
 from dicot.judge.report.tables import text_table
 from dicot.paper import figures, tables
@@ -205,30 +203,24 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
 def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
     facts, banner, parts = _contents(data, maps, only)
-    texts = {
-        "report.html": render(TITLE, parts, facts, banner),
-        "report.md": to_document(TITLE, facts, banner, parts),
-    }
-    texts |= {f"{name}.svg": svg for part in parts for name, svg in part.drawings.items()}
-    for name, text in texts.items():
-        write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
+    return write_pages(folder, TITLE, parts, facts, banner)
 
 
 def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
     """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
-    return to_document(TITLE, *_contents(data, maps, only, named_only=True))
+    facts, banner, parts = _contents(data, maps, only)
+    return to_document(TITLE, facts, banner, drawn(parts, named_only=True))
 
 
 def _contents(
-    data: pd.DataFrame, maps: Path | None, only: Sequence[str], named_only: bool = False
-) -> tuple[dict[str, object], str, list[Part]]:
+    data: pd.DataFrame, maps: Path | None, only: Sequence[str]
+) -> tuple[dict[str, object], str, Iterator[Part]]:
     """Give facts, a warning about trials and all parts; a trial of a suite that is not shown does not count."""
     exhibits = chosen(only)
     data = data[data.suite.isin({suite for one in exhibits.values() for suite in one.suites})]
-    facts = {"suites": ", ".join(sorted(set(data.suite))) or "none", **report_facts(data, 0, "", "")}
+    facts = {"suites": ", ".join(sorted(set(data.suite))) or "none", **report_facts(data)}
     del facts["report made"]  # a page is the same whenever it is made
-    return facts, trial_note(data), drawn(paper_parts(newest(data, maps), exhibits), named_only=named_only)
+    return facts, trial_note(data), paper_parts(newest(data, maps), exhibits)
 
 
 def paper_parts(records: Records, exhibits: Mapping[str, Exhibit]) -> Iterator[Part]:

@@ -7,11 +7,11 @@ from functools import partial
 import pandas as pd
 
 from dicot.core.errors import InputError
-from dicot.judge.protocols.metrics import COSTS
+from dicot.judge.protocols.base import COSTS
+from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
 from dicot.judge.report.best import SUBJECT, short_table
 from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, note, require_controls, shown_metrics
-from dicot.judge.report.layouts import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
-from dicot.judge.report.parts import Part
+from dicot.judge.report.page import Part
 from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table, to_markdown
 from dicot.paper.grid import published
 from dicot.paper.numbers import paper_audit, paper_name

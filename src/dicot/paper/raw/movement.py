@@ -4,6 +4,7 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from dicot.data.npyfile import load_npz
 from dicot.paper.preparation import PreparedParts, codes_of, each, raw_files
 
 
-def _joined(recordings: Iterable[tuple[Array, Array]], who: Sequence[str] | Sequence[int]) -> tuple[Array, Array, Array]:
+def _joined(recordings: Iterable[tuple[Array, Array]], who: Sequence[Any]) -> tuple[Array, Array, Array]:
     """Join recordings of x (C, T) and label (T,) in time, and say of each time step whose it is."""
     x, label = zip(*recordings, strict=True)
     return np.concatenate(x, axis=1), np.concatenate(label), np.repeat(who, list(map(len, label)))
