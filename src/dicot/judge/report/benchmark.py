@@ -41,7 +41,7 @@ from dicot.judge.report.scores import cost_table, data_set_table, equal_note, eq
 from dicot.judge.report.standings import Block, baseline_line, baseline_table, blocks, fit_times, standing_table
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import text_table
-from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, gap_row, training_gaps
+from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, training_gaps
 
 JOIN = "+"  # between the names of suites that are one report
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
@@ -190,10 +190,11 @@ def decision_parts(request: Request) -> Parts:
         gaps = training_gaps(rankings)
         found = decide(rankings[0], gaps)
         sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
-        for ranking, gap in gaps:
+        for gap in gaps:
+            ranking = gap.ranking
             controls = [ranking.shown(name) if name in ranking.names else "" for name in CONTROLS]
             sets = len(ranking.scores) if ranking.unit == SETS else 1
-            told = [*gap_row(ranking, gap), *controls, str(sets)]
+            told = [*gap.row(), *controls, str(sets)]
             rows.append((f"{family}: " * several + ranking.measure, told))
     if sentences:
         yield Part("", lead=tuple(sentences))
