@@ -6,8 +6,8 @@ from dicot.data import Windows
 from dicot.methods import Batch, Places
 from dicot.methods.tstcc import TSTCC, future_steps
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.losses.nt_xent import nt_xent
-from dicot.nets.views.augmentation import jitter, permute, scale
+from dicot.nets.losses import nt_xent
+from dicot.nets.views import jitter, permute, scale
 from dicot.train.draws import plan_generator
 
 

@@ -20,7 +20,7 @@ from dicot.model.embedding import POOLINGS
 from dicot.model.presets import PRESETS
 from dicot.nets.encoders import ENCODERS, build_encoder
 from dicot.store.build import build_corpus
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 
 Array = np.ndarray
 Facts = dict[str, Any]

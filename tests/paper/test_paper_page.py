@@ -13,11 +13,9 @@ from dicot.judge.report.benchmark import Request
 from dicot.judge.report.frame import frame, trial_note
 from dicot.judge.report.page import drawn, to_document
 from dicot.paper import reports
-from dicot.paper.exhibits import EXHIBITS
-from dicot.paper.exhibits.page import paper_markdown
-from dicot.paper.lines import Column, column_of
+from dicot.paper.grid import Column, column_of
 from dicot.paper.numbers import paper_tables
-from dicot.paper.runs import outdated
+from dicot.paper.page import EXHIBITS, name_of, paper_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
@@ -33,7 +31,7 @@ def page():
 
 def section(text, key):
     """What stands on the page about one exhibit."""
-    return text.split(f"\n## {EXHIBITS[key].name(key)}. ")[1].split("\n## ")[0]
+    return text.split(f"\n## {name_of(key)}. ")[1].split("\n## ")[0]
 
 
 def table(text):
@@ -47,7 +45,7 @@ def table(text):
 def test_every_figure_and_table_of_the_paper_is_there_in_its_order(page):
     assert " ".join(EXHIBITS) == ORDER
     found = re.findall(r"^## ((?:Figure|Table) \d+)\. ", page, flags=re.M)
-    assert found == [one.name(key) for key, one in EXHIBITS.items()]
+    assert found == [name_of(key) for key in EXHIBITS]
 
 
 def test_without_a_record_each_exhibit_says_what_is_missing_and_shows_the_papers_numbers():
@@ -161,8 +159,7 @@ def published():
 def test_the_published_page_is_that_of_the_published_results():
     maps = ROOT / "results" / "maps.npz"
     page = ROOT / "docs" / "results" / "paper" / "report.md"
-    old = outdated(published_results())
-    assert page.read_text(encoding="utf-8") == paper_markdown(published(), maps, outdated=old), (
+    assert page.read_text(encoding="utf-8") == paper_markdown(published(), maps), (
         "Make it anew: dicot paper --records results --out docs/results/paper"
     )
 

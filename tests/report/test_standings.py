@@ -15,7 +15,7 @@ from dicot.judge.report.standings import (
     standing_table,
     standings,
 )
-from dicot.paper.numbers import FOREST, NAMES, paper_cells, paper_tables
+from dicot.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
 
 
 def runs(rows, *metrics):
@@ -25,7 +25,12 @@ def runs(rows, *metrics):
 def paper_rows(suite):
     """The paper's table as if one seed of ours had given it."""
     keys = {name: key for key, name in NAMES.items()} | {FOREST: "raw-mean"}
-    return [record(suite, keys[c.name], c.place, c.mean, c.labels, c.metric) for c in paper_cells() if c.suite == suite]
+    rows = []
+    for (line, column), value in printed(suite).stack().items():
+        place, _, metric = column.partition(" ")
+        if place != "average":
+            rows.append(record(suite, keys[line], place, value, TABLES[suite][1], metric.lower() or "accuracy"))
+    return rows
 
 
 @pytest.mark.parametrize(("suite", "n_sets", "average", "rank"), [("ucr", 124, 81.33, 3.73), ("uea", 28, 71.24, 4.64)])

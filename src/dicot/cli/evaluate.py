@@ -312,9 +312,8 @@ def _write_vectors(
     from dicot.data.datasets import is_path
     from dicot.judge.evaluation.run import cases_for
     from dicot.model.files import model_hash
-    from dicot.store.made_of import MadeOf
-    from dicot.store.recordings import embed_recordings
-    from dicot.store.vectors import write_vectors
+    from dicot.store.embedding import embed_recordings
+    from dicot.store.vectors import MadeOf, write_vectors
 
     def embed(part: "Windows") -> Any:
         return model.transform(cases_for(model, part)).astype("float32")

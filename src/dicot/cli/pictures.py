@@ -55,7 +55,7 @@ def draw(
         said = {name: cell(values[row]) for name, values in about.items() if cell(values[row])}
         title_of, span = f"row {row}", ("", "")
         if known.recording is not None and known.start is not None and known.end is not None:
-            unit = " s" if (known.source or {}).get("rate") else ""
+            unit = " s" if known.source is not None and known.source.rate else ""
             span = f"{known.start[row]:.10g}{unit}", f"{known.end[row]:.10g}{unit}"
             title_of = f"{known.recording[row]} @ {known.start[row]:.10g}"
         values = series.window(row)

@@ -29,7 +29,7 @@ SETTINGS = ("contender", "schedule", "precision", "trial")
 LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
 CONTROLS = ("random", "calibrated")  # every table of methods has them; as in dicot.model.controls, without torch
 REFERENCES = ("supervised", "end-to-end")  # what sees every label
-FIRST: list[str] = []  # contenders that stand first in a table, in this order; dicot.paper.lines adds the paper's
+FIRST: list[str] = []  # contenders that stand first in a table, in this order; dicot.paper.numbers adds the paper's
 # Protocols that answer the same question: with all labels, with one in a hundred.
 ALL_LABELS = ("linear", "ridge", "forest", "finetune-100")
 SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys(("forest_1pct", "finetune-1"), "few_1pct")

@@ -18,8 +18,7 @@ from dicot.data.cases import Collection
 from dicot.data.conversion import Conversion
 from dicot.model.embedding.poolings import Pooling, pooled_dim, pooling_named
 from dicot.nets.encoders import Encoder
-from dicot.nets.encoders.base import Prepared
-from dicot.nets.encoders.inspection import home_of
+from dicot.nets.encoders.base import Prepared, home_of
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
