@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -38,7 +38,7 @@ from dicot.judge.report.frame import (
 )
 from dicot.judge.report.page import Part, slug, write_pages
 from dicot.judge.report.scores import cost_table, data_set_table, equal_note, equal_protocols, failure_table
-from dicot.judge.report.standings import Block, baseline_line, baseline_table, blocks, fit_times, standing_table
+from dicot.judge.report.standings import Block, baseline_line, baseline_table, block_of, fit_times, standing_table
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, training_gaps
@@ -58,23 +58,13 @@ FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 Parts = Iterator[Part]
 
 
-class Beside(Protocol):
-    """Published numbers that ours are shown beside."""
-
-    def parts(self, runs: pd.DataFrame, name: str) -> Parts:
-        """Make the parts that stand beside one table of scores."""
-
-    def closing(self) -> Parts:
-        """Make the parts at the end of a report."""
-
-
 @dataclass(frozen=True, eq=False)
 class Request:
     """What to report: the newest rows of one suite, or of several as one, and how."""
 
     suite: str  # or several, joined: ucr+uea
     data: pd.DataFrame
-    beside: Beside | None = None  # published numbers
+    beside: Any = None  # published numbers: makes `parts(runs, name)` and the `closing()` ones of a report
     baseline: str | None = None
     outside: tuple[str, ...] = ()  # contenders that are shown without a rank
     lacking: Sequence[tuple[str, str]] = ()  # data sets (source, target) that the suite has no record of
@@ -102,9 +92,9 @@ class Request:
         names = {target if source == target else f"{source} > {target}" for source, target in self.lacking}
         return ", ".join(sorted(names, key=natural))
 
-    def blocks(self, runs: pd.DataFrame) -> list[Block]:
+    def block(self, runs: pd.DataFrame) -> Block | None:
         """Find the complete data sets of a table."""
-        return blocks(runs, [line for line, name in contender_of(runs).items() if name in self.outside])
+        return block_of(runs, [line for line, name in contender_of(runs).items() if name in self.outside])
 
     def parts(self) -> Parts:
         """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
@@ -226,9 +216,9 @@ def _rankings(data: pd.DataFrame, request: Request) -> Iterator[Ranking]:
     for protocol in sorted(measures, key=lambda name: (name not in ALL_LABELS, -len(who[name]), natural(name))):
         if set(CONTROLS) <= set(who[protocol]):
             own = data[(data.protocol == protocol) & (data.metric == measures[protocol])]
-            complete = request.blocks(by_data_set(own, [measures[protocol]]))[:1]
-            rankings = [_ranking(block, protocol, measures[protocol]) for block in complete]
-            yield from (ranking for ranking in rankings if len(ranking.names) > 1)
+            block = request.block(by_data_set(own, [measures[protocol]]))
+            if block is not None and len((ranking := _ranking(block, protocol, measures[protocol])).names) > 1:
+                yield ranking
 
 
 def _ranking(block: Block, protocol: str, metric: str) -> Ranking:
@@ -250,26 +240,23 @@ def _ranking(block: Block, protocol: str, metric: str) -> Ranking:
 def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool = False) -> Parts:
     """Show standings, time and a baseline over complete data sets, the paper beside ours, and every data set.
 
-    `brief` leaves out times, baseline and the second block: where a suite has many such tables.
+    `brief` leaves out times and baseline: where a suite has many such tables.
     """
-    complete = request.blocks(runs)[: 1 if brief else 2]
-    if not complete:
+    block, stem = request.block(runs), f"-{slug(name)}".lower().replace("_", "-") if name else ""
+    if block is None:
         yield Part(titled("Standings", name), text=NO_BLOCK)
-    for number, block in enumerate(complete):
-        which = name if number == 0 else f"{name}, contenders with every data set".removeprefix(", ")
-        stem = f"-{slug(name)}".lower().replace("_", "-") if name else ""
-        stem += "" if number == 0 else "-complete"
-        yield Part(titled("Standings", which), standing_table(block))
+    else:
+        yield Part(titled("Standings", name), standing_table(block))
         if len(block.columns) > 1 and len(block.lines) > 1:
             merits = block.merits.to_numpy()
             figure = {f"critical-difference{stem}": partial(critical_difference, merits, block.lines)}
             text = f"{len(block.columns)} {block.unit}. {friedman_text(merits)}"
-            yield Part(titled("Critical difference", which), figures=figure, text=text)
+            yield Part(titled("Critical difference", name), figures=figure, text=text)
         if not brief:
-            yield from times(block, titled(f"Training time and {metric_name(runs)}", which), f"accuracy-time{stem}")
+            yield from times(block, titled(f"Training time and {metric_name(runs)}", name), f"accuracy-time{stem}")
             against = baseline_line(block, request.baseline)
             if against is not None and len(block.lines) > 1:
-                yield Part(titled(f"{against} against each of the others", which), baseline_table(block, against))
+                yield Part(titled(f"{against} against each of the others", name), baseline_table(block, against))
     if request.beside is not None:
         yield from request.beside.parts(runs, name)
     yield Part(titled("Scores per data set", name), data_set_table(runs))
@@ -277,14 +264,14 @@ def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool
 
 def times(block: Block, title: str, name: str) -> Parts:
     """Show the average score against the time to fit; nothing where fewer than two times were measured."""
-    times, averages = fit_times(block), block.shown.mean(axis=1)
-    single = {line: next(iter(one.items())) for line, one in times.items() if len(one) == 1}
-    usual = Counter(device for device, _ in single.values()).most_common(1)
-    names = {line: line + (f" ({on})" if on != usual[0][0] else "") for line, (on, _) in single.items()}
-    points = {names[line]: (time, float(averages[line])) for line, (_, time) in single.items() if time > 0}
+    found, averages = fit_times(block), block.shown.mean(axis=1)
+    known = {line: time for line, time in found.items() if time is not None}
+    usual = Counter(device for _, device in known.values()).most_common(1)
+    names = {line: line + (f" ({on})" if on != usual[0][0] else "") for line, (_, on) in known.items()}
+    points = {names[line]: (time, float(averages[line])) for line, (time, _) in known.items() if time > 0}
     if len(points) < 2:
         return
-    missing = [line for line in times if names.get(line) not in points]
+    missing = [line for line in found if names.get(line) not in points]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
     text += f" On {usual[0][0]} where nothing else is said: times on different devices do not compare."
     text += f" Not measured alone on one device, or too short to measure: {', '.join(missing)}." if missing else ""

@@ -1,7 +1,7 @@
 """Where contenders stand over many data sets: averages, intervals, ranks, times, and everybody against one."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -24,10 +24,9 @@ from dicot.judge.report.stats import ALPHA, average_ranks, half_widths, wilcoxon
 from dicot.judge.report.tables import Cell, Table, mark_best, signed, text_table
 
 ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a block, as long as there are others
-WORTHWHILE = 0.9  # share of the sets; a first block with fewer is followed by one of the lines that have all
 NOT_MEASURED = "not measured"
 SHORT = 0.001  # seconds that are not worth a number
-Times = dict[str, float]  # seconds by device
+Time = tuple[float, str] | None  # seconds, and the device they were measured on
 SPREAD = (
     "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as in "
     "the paper, and Student's quantile, which fits few seeds (D-61)."
@@ -48,12 +47,10 @@ class Block:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the block."""
         return list(self.means.index)
 
     @property
     def columns(self) -> list[str]:
-        """The data sets that all of them have."""
         return list(self.means.columns)
 
     @property
@@ -89,35 +86,30 @@ class Block:
         return text + (f" Left out for want of sets: {lacking}." if lacking else "")
 
 
-def blocks(runs: pd.DataFrame, outside: Collection[str] = ()) -> list[Block]:
-    """Find at most two: as many lines as possible, and, where that costs a tenth of the sets, the lines with all sets.
+def block_of(runs: pd.DataFrame, outside: Collection[str] = ()) -> Block | None:
+    """Find as many lines as possible with data sets that all of them have; None where there is nothing in common.
 
     Ranks need a score of every line on every set. A line that leaves the others fewer than five sets in common is
-    left out of the first block; a line that lacks any set, out of the second. The controls are never left out: without
-    a set that both have there is no block. Lines `outside` have no rank and cost no sets: they are shown beside a block
-    where they have all of its sets.
+    left out. The controls are never left out: without a set that both have there is no block. Lines `outside` have no
+    rank and cost no sets: they are shown beside the block where they have all of its sets.
     """
     everything = means(runs)
     apart = everything.index.isin(list(outside))
     table, others = everything[~apart], everything[apart]
     scored = table.notna()
     controls = [line for line, name in contender_of(runs).items() if name in CONTROLS and line in table.index]
-    wide = [line for line in table.index if scored.loc[line].any() or line in controls]
-    while scored.loc[wide].all().sum() < min(ENOUGH_SETS, len(table.columns)):
-        droppable = [line for line in reversed(wide) if line not in controls]
-        if not droppable or len(wide) == 1:
+    lines = [line for line in table.index if scored.loc[line].any() or line in controls]
+    while scored.loc[lines].all().sum() < min(ENOUGH_SETS, len(table.columns)):
+        droppable = [line for line in reversed(lines) if line not in controls]
+        if not droppable or len(lines) == 1:
             break
-        wide.remove(min(droppable, key=lambda line: scored.loc[line].sum()))
-    full = list(table.index[scored.all(axis=1)])
-    costly = scored.loc[wide].all().mean() < WORTHWHILE
-    chosen = [wide, full] if costly and len(full) > 1 and set(controls) <= set(full) else [wide]
-    out = []
-    for lines in filter(None, chosen):
-        shared = table.columns[scored.loc[lines].all()]
-        lacks = [scored[~table.index.isin(lines)].eq(False).sum(axis=1), others[shared].isna().sum(axis=1)]
-        left_out = {**lacks[0], **lacks[1][lacks[1] > 0]}
-        out += [Block(runs, table.loc[lines, shared], left_out, others[shared].dropna())] if len(shared) else []
-    return out
+        lines.remove(min(droppable, key=lambda line: scored.loc[line].sum()))
+    shared = table.columns[scored.loc[lines].all()]
+    if not lines or not len(shared):
+        return None
+    lacking = others[shared].isna().sum(axis=1)
+    left_out = {**(~scored).sum(axis=1).drop(lines), **lacking[lacking > 0]}
+    return Block(runs, table.loc[lines, shared], left_out, others[shared].dropna())
 
 
 def standings(block: Block) -> pd.DataFrame:
@@ -134,30 +126,23 @@ def standings(block: Block) -> pd.DataFrame:
     return out.sort_values("average", ascending=block.sign < 0, kind="stable")
 
 
-def fit_times(block: Block) -> dict[str, Times]:
-    """Sum the seconds to fit over the block's sets by device, mean over seeds, each source once.
+def fit_times(block: Block) -> dict[str, Time]:
+    """Sum the seconds to fit over the block's sets, mean over seeds, each source once.
 
-    Empty for a line of which a run was not alone on its device, or cannot tell: part of a sum compares with nothing.
+    None for a line of which a run was not alone on its device, or cannot tell, or whose devices differ: part of a sum
+    compares with nothing.
     """
     own = block.own_runs().drop_duplicates(["line", "source", "seed"], keep="last")
-    out: dict[str, Times] = {line: {} for line in block.shown.index}
+    out: dict[str, Time] = dict.fromkeys(block.shown.index)
     for line, runs in own.groupby("line", observed=True):
-        if runs.seconds.notna().all():
-            per_source = runs.groupby(["on", "source"]).seconds.mean()
-            out[line] = {on: math.fsum(per_source[on]) for on in sorted(set(runs.on))}
+        if runs.seconds.notna().all() and runs.on.nunique() == 1:
+            out[line] = (math.fsum(runs.groupby("source").seconds.mean()), runs.on.iloc[0])
     return out
 
 
-def same_device(times: Mapping[str, Times]) -> str:
-    """The one device that all measured times are of; empty where there are several or none."""
-    found = {device for one in times.values() for device in one}
-    return min(found) if len(found) == 1 else ""
-
-
-def times_text(times: Times, usual: str = "") -> str:
-    """Print the times of each device by itself, with its name unless it is the `usual` one; they are never summed."""
-    said = (seconds_text(time) + (f" ({on})" if on != usual else "") for on, time in times.items())
-    return " and ".join(said) or NOT_MEASURED
+def times_text(time: Time, usual: str = "") -> str:
+    """Print a time with the name of its device, unless that is the `usual` one."""
+    return NOT_MEASURED if time is None else seconds_text(time[0]) + (f" ({time[1]})" if time[1] != usual else "")
 
 
 def seconds_text(seconds: float) -> str:
@@ -171,16 +156,13 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.2f} h"
 
 
-def rank_cell(rank: float) -> Cell:
-    """Print an average rank; nothing where there is none."""
-    return Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2))
-
-
 def standing_table(block: Block) -> Table:
     """Show average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
     require_controls(block.own_runs(), "Standings")
     table, times, d = standings(block), fit_times(block), decimals(block.runs)
-    usual, many = same_device(times), bool((table.seeds > 1).any())
+    devices, many = {time[1] for time in times.values() if time is not None}, bool((table.seeds > 1).any())
+    usual = min(devices) if len(devices) == 1 else ""
+    ranks = [Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2)) for rank in table["rank"]]
 
     def spread(width: float, alone: str) -> str:
         return alone if math.isnan(width) else f"± {width:.{d}f}"
@@ -191,7 +173,7 @@ def standing_table(block: Block) -> Table:
     ]
     columns = {
         f"average {metric_name(block.runs)}": mark_best(averages, block.sign),
-        "average rank": mark_best([rank_cell(rank) for rank in table["rank"]], -1),
+        "average rank": mark_best(ranks, -1),
     }
     if many:
         columns["95 %, normal"] = [Cell(spread(width, "one seed")) for width in table.normal]
