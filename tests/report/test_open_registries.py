@@ -10,8 +10,7 @@ from dicot.judge.protocols.base import Protocol
 from dicot.judge.protocols.metrics import Metric
 from dicot.judge.report.benchmark import write_report
 from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.scores import data_set_table
-from dicot.judge.report.standings import block_of, standing_table, standings
+from dicot.judge.report.scores import block_of, data_set_table, standing_table, standings
 from dicot.judge.report.tables import BEST
 from dicot.paper import reports
 

@@ -7,7 +7,7 @@ import pytest
 from tests.report.samples import record, several
 
 from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.standings import (
+from dicot.judge.report.scores import (
     baseline_line,
     baseline_table,
     block_of,

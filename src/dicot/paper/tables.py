@@ -11,8 +11,7 @@ from dicot.data.datasets.base import DataSet, Sizes
 from dicot.judge.protocols import AUTHORS, PROTOCOLS
 from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, SAME_LABELS, compact, latest, natural
 from dicot.judge.report.page import Part
-from dicot.judge.report.scores import MANY_SETS
-from dicot.judge.report.standings import NOT_MEASURED, fit_times, times_text
+from dicot.judge.report.scores import MANY_SETS, NOT_MEASURED, fit_times, times_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
 from dicot.paper.grid import (
     EXPECTED,

@@ -9,7 +9,7 @@ from dicot.core.errors import InputError
 from dicot.data.datasets import family_of
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.report.frame import CONTROLS, SETTINGS, latest, natural, note, placed, require_controls
-from dicot.judge.report.standings import seconds_text
+from dicot.judge.report.scores import seconds_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, text_table
 
 SUBJECT, PAPER = "best", "dicot"

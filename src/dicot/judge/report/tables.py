@@ -73,10 +73,15 @@ def text_table(
     return Table(pd.DataFrame([row for _, row in cells], index, list(columns), dtype=object), note)
 
 
+def column_table(corner: str, names: Sequence[str], columns: Mapping[str, Sequence[Cell]], note: str) -> Table:
+    """Make a table of columns by heading, with a cell for each name."""
+    return text_table(corner, zip(names, zip(*columns.values(), strict=True), strict=True), list(columns), note)
+
+
 def mark_best(column: Sequence[Cell], sign: int = 1) -> list[Cell]:
-    """Mark the best mean at printed precision: highest, or lowest with sign -1. Alone in a column, nothing is best."""
+    """Mark the best mean at printed precision: highest, lowest with sign -1, none with 0. Alone, nothing is best."""
     values = [sign * cell.mean for cell in column if not math.isnan(cell.mean)]
-    if len(values) < 2:
+    if len(values) < 2 or not sign:
         return list(column)
     tie = TIE if values.count(max(values)) > 1 else ""
     return [Cell(c.text + tie, BEST, c.mean) if sign * c.mean == max(values) else c for c in column]
