@@ -115,5 +115,5 @@ def test_wins_ties_and_losses_by_hand():
     assert list(table.cells.index) == ["calibrated", "catt", "random"]
     counts = {name: [text for text, _ in row[:3]] for name, row in table.rows()}
     assert counts == {"calibrated": ["0", "0", "3"], "catt": ["1", "1", "1"], "random": ["3", "0", "0"]}
-    assert table.cells["mean difference"]["random"].text == "+60.00"
+    assert table.cells["mean difference"]["random"] == "+60.00"
     assert baseline_line(block, "random") == "random" and baseline_line(block, "tnc") is None

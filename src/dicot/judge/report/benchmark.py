@@ -209,7 +209,7 @@ def _ranking(block: scores.Block, protocol: str, metric: str) -> Ranking:
     who: Mapping[str, str] = frame.contender_of(block.runs)
     trial = Trial(block.runs, {line: ROLES.get(who[line], PRETRAINED) for line in block.shown.index})
     if len(block.columns) == 1:
-        runs = block.own_runs()
+        runs = block.own_runs
         table = runs.pivot_table(index=["seed", "draw"], columns="line", values="value", observed=True).dropna(axis=1)
         return Ranking(trial, protocol, metric, table).ordered()
     table = block.shown.T.copy()

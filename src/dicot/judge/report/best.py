@@ -18,13 +18,8 @@ CORE = (SUBJECT, *RIVALS, *(name for name in CONTROLS if name not in RIVALS))  #
 SENSOR_SETS = ("hapt", "wisdm2019", "sleepedf-night")
 SENSORS, UCR, UEA = "Phone, watch and sleep recordings", "UCR archive", "UEA archive"
 CHOSEN = f"{UCR}, development half"  # all of these helped to choose the preset
-ASKED = {  # protocols, and the metric that is shown of each
-    "few_5": "accuracy",
-    "semi_5": "accuracy",
-    "ridge": "accuracy",
-    "linear": "accuracy",
-    "clustering": "nmi",
-}
+# Protocols, and the metric that is shown of each.
+ASKED = dict.fromkeys(("few_5", "semi_5", "ridge", "linear"), "accuracy") | {"clustering": "nmi"}
 SHORT_ROWS = {  # of the table in the README: its name, the group and the protocol
     f"{SENSORS}, 5 labels per class": (SENSORS, "few_5"),
     f"{SENSORS}, all labels": (SENSORS, "ridge"),
@@ -94,9 +89,8 @@ def short_table(data: pd.DataFrame) -> Table:
     require_controls(data, "The table of the preset")
     lines = {(line.group, line.what.split(" (")[0]): line for line in gain_lines(data)}
     shown = [(title, lines[place]) for title, place in SHORT_ROWS.items() if place in lines]
-    rows: list[tuple[str, list[Cell | str]]] = [
-        (title, [*mark_best([line.cell(name, "{:.1f}".format) for name in CORE]), line.n_sets]) for title, line in shown
-    ]
+    cells = {title: mark_best([line.cell(name, "{:.1f}".format) for name in CORE]) for title, line in shown}
+    rows = [(title, [*cells[title], Cell(line.n_sets)]) for title, line in shown]
     seeds = sorted({seed for _, line in shown for seed in line.seeds})
     return text_table("data", rows, [*CORE, "sets"], f"{ABOUT[:-1]} {', '.join(map(str, seeds))}. {CHOSEN_ON}")
 
@@ -146,14 +140,13 @@ def averaged(rows: pd.DataFrame, order: Sequence[str]) -> list[Line]:
 
 def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str]) -> Table:
     """Show every contender's mean and the gains on three of them, with the number of sets and the seeds."""
-    names = _contenders(data)
-    rows: list[tuple[str, list[Cell | str]]] = []
+    names, rows = _contenders(data), []
     for line in lines:
         shown = mark_best([line.cell(name, "{:.2f}".format) for name in names])
-        differences = [line.mean(SUBJECT) - line.mean(rival) for rival in RIVALS]
-        gained = [Cell(NOT_RUN, ABSENT) if pd.isna(gain) else Cell(f"{gain:+.2f}") for gain in differences]
-        seeds = ", ".join(map(str, line.seeds))
-        rows.append((f"{line.group}: {line.what}", [*shown, *gained, line.n_sets, seeds]))
+        gaps = [line.mean(SUBJECT) - line.mean(rival) for rival in RIVALS]
+        gained = [Cell(NOT_RUN, ABSENT) if pd.isna(gap) else Cell(f"{gap:+.2f}") for gap in gaps]
+        counts = [Cell(line.n_sets), Cell(", ".join(map(str, line.seeds)))]
+        rows.append((f"{line.group}: {line.what}", [*shown, *gained, *counts]))
     headings = [*names, *(f"gain on {name}" for name in RIVALS), "sets", "seeds"]
     left_out = sorted(set().union(*(line.left_out for line in lines)), key=natural)
     about = note(
@@ -170,12 +163,11 @@ def second_table(data: pd.DataFrame, lines: Sequence[Line]) -> Table:
     """Show the seconds of every contender, and those of the preset as a multiple of the paper's method."""
     measured = data[data.protocol == MEASURED]
     shown = measured if len(measured) else data
-    names = _contenders(shown)
-    rows: list[tuple[str, list[Cell | str]]] = []
+    names, rows = _contenders(shown), []
     for line in lines:
         ratio = f"{line.mean(SUBJECT) / paper:.2f}" if (paper := line.mean(PAPER)) > 0 else NOT_RUN
         cells = [line.cell(name, seconds_text) for name in names]
-        rows.append((f"{line.group}: {line.what}", [*cells, ratio, line.n_sets]))
+        rows.append((f"{line.group}: {line.what}", [*cells, Cell(ratio), Cell(line.n_sets)]))
     devices = sorted(set(shown.device) - {""})
     about = note(
         shown.assign(subsets=""),

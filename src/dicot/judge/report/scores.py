@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 import pandas as pd
@@ -17,10 +17,8 @@ from dicot.judge.report.tables import (
     Cell,
     Table,
     best_note,
-    column_table,
     mark_best,
     signed,
-    text_table,
 )
 
 MANY_SETS = 8  # more data sets stand below one another, not side by side
@@ -72,7 +70,7 @@ def score_table(runs: pd.DataFrame, note: str, fixed: Sequence[str] = ()) -> Tab
     entries = {column: [shown(line, column) for line in lines] for column in columns}
     for column, metric in metrics.items():
         entries[column] = mark_best(entries[column], 0 if metric.name in COSTS else frame.direction(metric))
-    return column_table("contender", lines, entries, note)
+    return Table(pd.DataFrame(entries, pd.Index(lines, name="contender")), note)
 
 
 def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviation over") -> str:
@@ -95,10 +93,7 @@ def failures(data: pd.DataFrame) -> str:
 
 
 def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
-    """Compare the contenders of an evaluation: a row each, a column per protocol and headline metric, as they come.
-
-    `fixed` names the contenders that are the same for every seed: where no draw differs either, they have no spread.
-    """
+    """Compare the contenders of an evaluation: a row each, a column per protocol and headline metric, as they come."""
     data = data[data.metric.isin([name for name in data.metric.unique() if find_metric(name).headline])]
     columns = data.protocol + " " + data.metric
     runs = data.assign(
@@ -194,51 +189,35 @@ def failure_table(data: pd.DataFrame) -> Table | None:
     broken = _broken(data)
     if broken.empty:
         return None
-    jobs = broken.assign(data=frame.data_sets(broken)).groupby(["contender", "data", "schedule", "reason"], sort=False)
-
-    def row(key: Sequence[str], rows: pd.DataFrame) -> list[Cell | str]:
-        name, schedule, reason = key
-        text = reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]} …"
-        seeds = ", ".join(map(str, frame.seeds_of(rows)))
-        return [name, schedule or "none", seeds, ", ".join(rows.protocol.unique()), Cell(text, FAILED)]
-
-    return text_table(
-        "contender",
-        ((contender, row(key, rows)) for (contender, *key), rows in jobs),
-        ["data set", "schedule", "seeds", "protocols", "reason"],
-        f"{jobs.ngroups} reason(s) in all. A failed job has no number anywhere in this report.",
+    jobs = broken.assign(data=frame.data_sets(broken), schedule=broken.schedule.replace("", "none"))
+    jobs = jobs.groupby(["contender", "data", "schedule", "reason"], sort=False).agg(
+        seeds=("seed", lambda seeds: ", ".join(map(str, sorted(seeds.unique())))),
+        protocols=("protocol", lambda names: ", ".join(names.unique())),
     )
+    shown = jobs.reset_index().set_index("contender")
+    cuts = (text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]} …" for text in shown.pop("reason"))
+    shown = shown.rename(columns={"data": "data set"}).assign(reason=[Cell(text, FAILED) for text in cuts])
+    return Table(shown, f"{len(jobs)} reason(s) in all. A failed job has no number anywhere in this report.")
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Lines and the data sets on which all of them were scored; `left_out` says who lacks how many sets.
-
-    Lines `beside` them are shown with the others and have no rank.
-    """
+    """Lines and the data sets on which all of them were scored."""
 
     runs: pd.DataFrame  # every row of the table, also of what is left out
-    means: pd.DataFrame  # lines x columns, complete
-    left_out: dict[str, int] = field(default_factory=dict)
-    beside: pd.DataFrame = field(default_factory=pd.DataFrame)  # the same columns, complete too
-
-    @property
-    def lines(self) -> list[str]:
-        return list(self.means.index)
+    shown: pd.DataFrame  # the means, lines x columns, complete; lines without a rank last
+    lines: list[str]  # that have a rank
+    left_out: dict[str, int]  # who lacks how many sets
 
     @property
     def columns(self) -> list[str]:
-        return list(self.means.columns)
-
-    @property
-    def shown(self) -> pd.DataFrame:
-        """The means of all that is shown, those without a rank last."""
-        return pd.concat([self.means, self.beside]) if len(self.beside) else self.means
+        return list(self.shown.columns)
 
     @property
     def merits(self) -> pd.DataFrame:
-        """The means (data sets x lines), turned so that more is better, whatever the metric."""
-        return self.means.T.mul(frame.metric_of(self.runs)[self.columns].map(frame.direction), axis=0)
+        """The means (data sets x lines with a rank), turned so that more is better, whatever the metric."""
+        signs = frame.metric_of(self.runs)[self.columns].map(frame.direction)
+        return self.shown.loc[self.lines].T.mul(signs, axis=0)
 
     @property
     def sign(self) -> int:
@@ -250,6 +229,7 @@ class Block:
         """What a column is."""
         return "data set(s)" if self.runs.metric.nunique() == 1 else "pair(s) of data set and metric"
 
+    @property
     def own_runs(self) -> pd.DataFrame:
         """The rows that the means are made of."""
         return self.runs[self.runs.line.isin(self.shown.index) & self.runs.column.isin(self.columns)]
@@ -257,7 +237,7 @@ class Block:
     def missing_text(self) -> str:
         """Say on how many sets the lines are compared, and who is not among them."""
         total = self.runs.column.nunique()
-        who = "ranked" if len(self.beside) else "shown"
+        who = "ranked" if len(self.lines) < len(self.shown) else "shown"
         text = f"Over the {len(self.columns)} {self.unit} of {total} that every contender {who} has."
         lacking = ", ".join(f"{line} (lacks {count})" for line, count in self.left_out.items())
         return text + (f" Left out for want of sets: {lacking}." if lacking else "")
@@ -287,7 +267,7 @@ def block_of(runs: pd.DataFrame, outside: Collection[str] = ()) -> Block | None:
         return None
     lacking = others[shared].isna().sum(axis=1)
     left_out = {**(~scored).sum(axis=1).drop(lines), **lacking[lacking > 0]}
-    return Block(runs, table.loc[lines, shared], left_out, others[shared].dropna())
+    return Block(runs, pd.concat([table.loc[lines, shared], others[shared].dropna()]), lines, left_out)
 
 
 def standings(block: Block) -> pd.DataFrame:
@@ -310,7 +290,7 @@ def fit_times(block: Block) -> dict[str, Time]:
     None for a line of which a run was not alone on its device, or cannot tell, or whose devices differ: part of a sum
     compares with nothing.
     """
-    own = block.own_runs().drop_duplicates(["line", "source", "seed"], keep="last")
+    own = block.own_runs.drop_duplicates(["line", "source", "seed"], keep="last")
     out: dict[str, Time] = dict.fromkeys(block.shown.index)
     for line, runs in own.groupby("line", observed=True):
         if runs.seconds.notna().all() and runs.on.nunique() == 1:
@@ -336,10 +316,11 @@ def seconds_text(seconds: float) -> str:
 
 def standing_table(block: Block) -> Table:
     """Show average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
-    frame.require_controls(block.own_runs(), "Standings")
+    frame.require_controls(block.own_runs, "Standings")
     table, times, d = standings(block), fit_times(block), frame.decimals(block.runs)
     devices, many = {time[1] for time in times.values() if time is not None}, bool((table.seeds > 1).any())
     usual = min(devices) if len(devices) == 1 else ""
+    on = f" on {usual}" if usual else ""
     ranks = [Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2)) for rank in table["rank"]]
 
     def spread(width: float, alone: str) -> str:
@@ -357,21 +338,16 @@ def standing_table(block: Block) -> Table:
         columns["95 %, normal"] = [Cell(spread(width, "one seed")) for width in table.normal]
         columns["95 %, t"] = [Cell(spread(width, "one seed")) for width in table.student]
     columns["time to fit"] = [Cell(times_text(times[line], usual)) for line in table.index]
-    return column_table(
-        "contender",
-        list(table.index),
-        columns,
-        frame.note(
-            block.runs,
-            block.missing_text(),
-            seeds_text(frame.seeds_of(block.runs)),
-            SPREAD if many else "",
-            "Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets"
-            f"{f' on {usual}' if usual else ''}, where each run was alone.",
-            "Without a rank: controls, which come along." if len(block.beside) else "",
-            "Less is better." if block.sign < 0 else "",
-        ),
+    about = frame.note(
+        block.runs,
+        block.missing_text(),
+        seeds_text(frame.seeds_of(block.runs)),
+        SPREAD if many else "",
+        f"Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets{on}, where each run was alone.",
+        "Without a rank: controls, which come along." if len(block.lines) < len(table) else "",
+        "Less is better." if block.sign < 0 else "",
     )
+    return Table(pd.DataFrame(columns, table.index).rename_axis("contender"), about)
 
 
 def baseline_line(block: Block, wanted: str | None) -> str | None:
@@ -382,28 +358,21 @@ def baseline_line(block: Block, wanted: str | None) -> str | None:
 
 def baseline_table(block: Block, against: str) -> Table:
     """Compare one line with each of the others, the strongest rival first."""
-    frame.require_controls(block.own_runs(), "Comparison with a baseline")
+    frame.require_controls(block.own_runs, "Comparison with a baseline")
     p = pd.DataFrame(wilcoxon_holm(block.merits), block.lines, block.lines)[against]
     ahead = block.merits.rsub(block.merits[against], axis=0)
-    gaps = (block.means.loc[against] - block.means.drop(index=against)).mean(axis=1)
-    rivals = (block.sign * gaps).sort_values(kind="stable").index
-
-    def row(line: str) -> Sequence[str]:
-        counts = [str(found.sum()) for found in (ahead[line] > 0, ahead[line] == 0, ahead[line] < 0)]
-        verdict = "differs" if p[line] <= ALPHA else "no difference shown"
-        return [*counts, signed(gaps[line], frame.decimals(block.runs)), f"{p[line]:.2g}", verdict]
-
-    return text_table(
-        f"{against} against",
-        ((line, row(line)) for line in rivals),
-        [
-            *(f"{against} better", "equal", f"{against} worse"),
-            *("mean difference", "p, corrected", f"at {100 * ALPHA:g} %"),
-        ],
-        frame.note(
-            block.runs,
-            block.missing_text(),
-            f"Difference: {against} minus the other. p: Wilcoxon signed-rank, Holm's correction over all pairs of the "
-            "block.",
-        ),
+    gaps = (block.shown.loc[against] - block.shown.loc[block.lines]).mean(axis=1)
+    table = pd.DataFrame(
+        {
+            f"{against} better": (ahead > 0).sum(),
+            "equal": (ahead == 0).sum(),
+            f"{against} worse": (ahead < 0).sum(),
+            "mean difference": gaps.map(lambda gap: signed(gap, frame.decimals(block.runs))),
+            "p, corrected": p.map("{:.2g}".format),
+            f"at {100 * ALPHA:g} %": p.map(lambda one: "differs" if one <= ALPHA else "no difference shown"),
+        }
     )
+    rivals = (block.sign * gaps).drop(against).sort_values(kind="stable").index
+    about = "minus the other. p: Wilcoxon signed-rank, Holm's correction over all pairs of the block."
+    about = frame.note(block.runs, block.missing_text(), f"Difference: {against} {about}")
+    return Table(table.loc[rivals].rename_axis(f"{against} against"), about)
