@@ -7,14 +7,7 @@ import pytest
 from tests.report.samples import record, several
 
 from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.scores import (
-    baseline_line,
-    baseline_table,
-    block_of,
-    fit_times,
-    standing_table,
-    standings,
-)
+from dicot.judge.report.scores import baseline_line, baseline_table, block_of, fit_times, standing_table, standings
 from dicot.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
 
 

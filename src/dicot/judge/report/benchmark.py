@@ -97,10 +97,7 @@ class Request:
 
 
 def write_report(folder: Path, suite: str, data: pd.DataFrame, *, command: str = "", **how: Any) -> list[Path]:
-    """Write report.html, report.md and the figures as .svg into the folder; return the paths.
-
-    `how` names fields of a Request.
-    """
+    """Write report.html, report.md and the figures as .svg into the folder; `how` names fields of a Request."""
     request = Request.of(suite, data, **how)
     title = f"Benchmark: {suite.replace(JOIN, ' and ')}"
     return write_pages(folder, title, request.parts(), request.facts(command), frame.trial_note(request.data))
@@ -165,9 +162,8 @@ def decision_parts(request: Request) -> Parts:
         for gap in gaps:
             ranking = gap.ranking
             controls = [ranking.shown(name) if name in ranking.names else "" for name in frame.CONTROLS]
-            sets = len(ranking.scores) if ranking.unit == SETS else 1
-            told = [*gap.row(), *controls, str(sets)]
-            rows.append((f"{family}: " * several + ranking.measure, told))
+            sets = str(len(ranking.scores) if ranking.unit == SETS else 1)
+            rows.append((f"{family}: " * several + ranking.measure, [*gap.row(), *controls, sets]))
     if sentences:
         yield Part("", lead=tuple(sentences))
     if rows:
@@ -221,10 +217,7 @@ def _ranking(block: scores.Block, protocol: str, metric: str) -> Ranking:
 
 
 def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool = False) -> Parts:
-    """Show standings, time and a baseline over complete data sets, the paper beside ours, and every data set.
-
-    `brief` leaves out times and baseline: where a suite has many such tables.
-    """
+    """Show standings over complete data sets, times and a baseline unless `brief`, the paper's, and every data set."""
     block, stem = request.block(runs), f"-{slug(name)}".lower().replace("_", "-") if name else ""
     if block is None:
         yield Part(titled("Standings", name), text=NO_BLOCK)
@@ -236,9 +229,8 @@ def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool
             text = f"{len(block.columns)} {block.unit}. {friedman_text(merits)}"
             yield Part(titled("Critical difference", name), figures=figure, text=text)
         if not brief:
-            yield from times(
-                block, titled(f"Training time and {frame.metric_name(runs)}", name), f"accuracy-time{stem}"
-            )
+            title = titled(f"Training time and {frame.metric_name(runs)}", name)
+            yield from times(block, title, f"accuracy-time{stem}")
             against = scores.baseline_line(block, request.baseline)
             if against is not None and len(block.lines) > 1:
                 yield Part(titled(f"{against} against each of the others", name), scores.baseline_table(block, against))

@@ -10,16 +10,7 @@ import pandas as pd
 from dicot.judge.protocols.metrics import COSTS, find_metric
 from dicot.judge.report import frame
 from dicot.judge.report.stats import ALPHA, average_ranks, half_widths, wilcoxon_holm
-from dicot.judge.report.tables import (
-    ABSENT,
-    FAILED,
-    NOT_RUN,
-    Cell,
-    Table,
-    best_note,
-    mark_best,
-    signed,
-)
+from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, best_note, mark_best, signed
 
 MANY_SETS = 8  # more data sets stand below one another, not side by side
 MAX_REASON = 300  # letters of an error message in a table; the CSV file holds all
@@ -104,7 +95,7 @@ def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
     return score_table(runs, " ".join(filter(None, sentences)), fixed)
 
 
-def _equal(data: pd.DataFrame, own: str, other: str) -> list[list[str]]:
+def equal_protocols(data: pd.DataFrame, own: str = "protocol", other: str = "contender") -> list[list[str]]:
     """Find protocols, or contenders, that are equal in all their numbers. What failed has none, and stays apart."""
     alike: dict[object, list[str]] = {}
     for name, rows in data.groupby(own, sort=False):
@@ -112,11 +103,6 @@ def _equal(data: pd.DataFrame, own: str, other: str) -> list[list[str]]:
         key = name if rows.value.isna().any() else frozenset(numbers)
         alike.setdefault(key, []).append(str(name))
     return [names for names in alike.values() if len(names) > 1]
-
-
-def equal_protocols(data: pd.DataFrame) -> list[list[str]]:
-    """Find protocols that give everybody the same numbers."""
-    return _equal(data, "protocol", "contender")
 
 
 def equal_note(equal: Sequence[Sequence[str]]) -> str:
@@ -129,26 +115,21 @@ def merged(data: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Keep protocols, and then contenders, once where all their numbers are equal; give who shares which name."""
     shared: dict[str, list[str]] = {}
     for own, other in (("protocol", "contender"), ("contender", "protocol")):
-        equal = _equal(data, own, other)
+        equal = equal_protocols(data, own, other)
         shared |= {", ".join(names): names for names in equal}
         data = data[~data[own].isin([name for names in equal for name in names[1:]])]
         data = data.assign(**{own: data[own].replace({names[0]: ", ".join(names) for names in equal})})
     return data, shared
 
 
-def evaluation_table(
-    data: pd.DataFrame, fixed: Sequence[str] = (), descriptions: Mapping[str, str] | None = None
-) -> Table:
-    """Compare the contenders of an evaluation: a column each, a row per protocol and metric, what is equal shown once.
-
-    `descriptions` says what each protocol is.
-    """
+def evaluation_table(data: pd.DataFrame, fixed: Sequence[str] = (), descriptions: Mapping[str, str] = {}) -> Table:
+    """Compare contenders: a column each, a row per protocol and metric with its description; equal ones shown once."""
     rows, shared = merged(data)
     alike = [*fixed, *(title for title, names in shared.items() if set(names) <= set(fixed))]
     table = comparison(rows, alike).turned("protocol, metric")
     about: dict[str, str] = {}
     for title in rows.protocol.unique():
-        words = [(name, (descriptions or {}).get(name, "")) for name in shared.get(title, [title])]
+        words = [(name, descriptions.get(name, "")) for name in shared.get(title, [title])]
         text = "; ".join(f"{name}: {said}" if len(words) > 1 else said for name, said in words if said)
         name = next((name for name in table.cells.index if name.startswith(f"{title} ")), None)
         about |= {name: text} if text and name else {}
@@ -271,10 +252,7 @@ def block_of(runs: pd.DataFrame, outside: Collection[str] = ()) -> Block | None:
 
 
 def standings(block: Block) -> pd.DataFrame:
-    """Give average, rank, number of seeds and both half widths of each line (NaN for one seed), best average first.
-
-    The rank of what is shown beside the block is NaN.
-    """
+    """Give average, rank (NaN for lines without one), seeds and both half widths of each line, best average first."""
     shown = block.shown
     seeds = frame.seed_averages(block.runs, block.columns).reindex(shown.index)
     ranks = pd.Series(average_ranks(block.merits), block.lines)
@@ -287,8 +265,7 @@ def standings(block: Block) -> pd.DataFrame:
 def fit_times(block: Block) -> dict[str, Time]:
     """Sum the seconds to fit over the block's sets, mean over seeds, each source once.
 
-    None for a line of which a run was not alone on its device, or cannot tell, or whose devices differ: part of a sum
-    compares with nothing.
+    None for a line of which a run was not alone, or on another device: part of a sum compares with nothing.
     """
     own = block.own_runs.drop_duplicates(["line", "source", "seed"], keep="last")
     out: dict[str, Time] = dict.fromkeys(block.shown.index)

@@ -40,14 +40,10 @@ class Trial:
     together: str = "group"  # what a group is: a recording, a subject
 
     def measures(self) -> dict[str, str]:
-        """Give the first metric that a table shows of every protocol, but no costs: nobody is better by these.
-
-        Protocols with equal numbers count once.
-        """
+        """Give every protocol's first metric, but no costs: nobody is better by these. What is equal counts once."""
         names = [name for name in self.data.metric.unique() if find_metric(name).headline and name not in COSTS]
         repeated = [name for alike in equal_protocols(self.data) for name in alike[1:]]
-        chosen = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)]
-        first = chosen.drop_duplicates("protocol")
+        first = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)].drop_duplicates("protocol")
         return dict(zip(first.protocol, first.metric, strict=True))
 
 
@@ -260,7 +256,8 @@ def verdict(trial: Trial) -> Verdict:
     gaps = training_gaps(rankings)
     more = []
     if len(gaps) > 1:
-        won, lost = ([gap.ranking.protocol for gap in gaps if side(gap)] for side in (_won, _lost))
+        won = [gap.ranking.protocol for gap in gaps if gap.low > 0]
+        lost = [gap.ranking.protocol for gap in gaps if gap.high < 0]
         rest = len(gaps) - len(won) - len(lost)
         told = f"better by {_listed(won)}, worse by {_listed(lost)}, within noise by {rest or 'none'}"
         more.append(f"Best trained against best untrained, by {len(gaps)} protocols: {told}.")
@@ -270,14 +267,6 @@ def verdict(trial: Trial) -> Verdict:
         return Verdict("No contender has all its scores, so there is nothing to decide.", tuple(more))
     found = decide(rankings[0], gaps)
     return replace(found, more=(*found.more, *more))
-
-
-def _won(gap: Gap) -> bool:
-    return gap.low > 0
-
-
-def _lost(gap: Gap) -> bool:
-    return gap.high < 0
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -307,7 +296,7 @@ def decide(ranking: Ranking, gaps: Sequence[Gap]) -> Verdict:
         lead += ", which needs no training"
     one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
     sentence = f"{lead}. {gap.sentences(best, one_seed)}"
-    decides = next(filter(_won, gaps), gap)
+    decides = next((one for one in gaps if one.low > 0), gap)
     if use and gap.known and not gap.settled and best in learned and decides.settled and decides.ahead == best:
         sentence = f"{lead}. {decides.sentences(best, one_seed)} By {ranking.measure} it is within noise."
     as_well = f" {' or '.join(use[1:])} {'does' if len(use) == 2 else 'do'} as well." if use[1:] else ""
@@ -316,7 +305,7 @@ def decide(ranking: Ranking, gaps: Sequence[Gap]) -> Verdict:
 
 def _advice(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequence[Gap]) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to use: the untrained wherever training shows no gain."""
-    ranking, first, won = gap.ranking, gap.ahead, list(filter(_won, gaps))
+    ranking, first, won = gap.ranking, gap.ahead, [one for one in gaps if one.low > 0]
     where = f"by {ranking.protocol}" if 0 < len(won) < len(gaps) else "here"
     if not learned:
         return "Nothing here was trained.", ranking.alike(first, plain)
@@ -325,7 +314,7 @@ def _advice(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequen
     training = "Pretraining" if ranking.trial.roles[learned[0]] == PRETRAINED else "Training with labels"
     if first in learned and gap.settled:
         return f"{training} pays {where}.", (first,)
-    if not gap.settled and won and not any(map(_lost, gaps)):
+    if not gap.settled and won and not any(one.high < 0 for one in gaps):
         return f"{training} pays by other protocols, not {where}. It is worse by none.", (learned[0],)
     if first in learned and gap.far:
         what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
@@ -334,17 +323,15 @@ def _advice(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequen
     if not gap.settled:
         return f"{training} shows no gain {where}.", use
     over = [ranking.gap(learned[0], control) for control in ranking.by_role(CONTROL)[:1]]
-    if any(map(_won, over)):
-        told = f"{training} improves its encoder by {over[0].size} over {over[0].rival}, but that is not enough."
-        return told, use
+    if over and over[0].low > 0:
+        gain = f"{over[0].size} over {over[0].rival}"
+        return f"{training} improves its encoder by {gain}, but that is not enough.", use
     return f"{training} adds nothing {where}.", use
 
 
 def verdict_table(trial: Trial) -> Table | None:
     """Show for every protocol the best trained beside the best untrained; None where one side is missing."""
     gaps = training_gaps(Ranking.of(trial, *measure) for measure in trial.measures().items())
-    if not gaps:
-        return None
     note = f"A difference above 0 is in favour of training. {equal_note(equal_protocols(trial.data))}"
-    rows = ((gap.ranking.measure, gap.row()) for gap in gaps)
-    return text_table("protocol, metric", rows, GAP_COLUMNS, note.rstrip())
+    rows = [(gap.ranking.measure, gap.row()) for gap in gaps]
+    return text_table("protocol, metric", rows, GAP_COLUMNS, note.rstrip()) if gaps else None
