@@ -149,7 +149,7 @@ def metric_of(runs: pd.DataFrame) -> pd.Series:
 
 def metric_names(data: pd.DataFrame) -> list[str]:
     """List the metrics there are, in the order in which protocols declare them."""
-    return sorted(data.metric.unique(), key=[*(metric.name for metric in METRICS), *data.metric].index)
+    return sorted(data.metric.unique(), key=[*(metric.name for metric in METRICS), *data.metric.unique()].index)
 
 
 def metric_name(runs: pd.DataFrame) -> str:
