@@ -20,8 +20,7 @@ from dicot.core.gpu.memory import out_of_memory, taken_bytes
 from dicot.methods import Batch, Method, Places
 from dicot.nets.encoders.base import Modules
 from dicot.nets.encoders.inception.convolution import collect_constants
-from dicot.train.batches import BatchSource, Inputs
-from dicot.train.draws import renew_generator
+from dicot.train.batches import BatchSource, Inputs, renew_generator
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from statistics import fmean, stdev
 
 import pandas as pd
 
-from dicot.judge.protocols.metrics import COSTS, find_metric
+from dicot.judge.protocols import find_metric
+from dicot.judge.protocols.base import COSTS
 from dicot.judge.report import frame
 from dicot.judge.report.stats import ALPHA, average_ranks, half_widths, wilcoxon_holm
 from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, best_note, mark_best, signed

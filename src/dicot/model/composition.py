@@ -1,7 +1,8 @@
-"""Fewer numbers that keep what many told: standardised, then principal components, fitted on unlabelled cases."""
+"""What a vector holds beside the encoder's pooled features, and how it is compressed; fitted without labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,10 +11,12 @@ from torch import Tensor
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
+from dicot.model.kernels import Bank, Contests
 
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
 NO_VARIANCE = 1e-10  # of a component, relative to the first
+Network = Callable[[Tensor], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,18 +83,75 @@ class Compression:
         return rows @ self.weight if len(z) > 1 else (rows.repeat(2, 1) @ self.weight)[:1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps of the compression."""
+        """Return what a file keeps."""
         return {"mean": self.mean, "weight": self.weight}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
         """Make a compression of what `tensors` gave."""
-        mean, weight = tensors["mean"], tensors["weight"]
-        if weight.dim() != 2 or mean.shape != weight.shape[:1] or 0 in weight.shape:
-            raise InputError(f"mean {tuple(mean.shape)} and weight {tuple(weight.shape)} of the compression do not fit")
-        if not all(part.dtype == torch.float32 and part.isfinite().all() for part in (mean, weight)):
-            raise InputError("the compression does not consist of finite numbers")
-        return cls(mean, weight)
+        return cls(tensors["mean"], tensors["weight"])
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Pooled features, a bank's and contests' beside them, all of it compressed; any part may be off."""
+
+    bank: Bank | None = None
+    contests: Contests | None = None
+    compression: Compression | None = None
+
+    @property
+    def beside(self) -> list[Bank | Contests]:
+        """What stands beside the pooled features."""
+        return [part for part in (self.bank, self.contests) if part is not None]
+
+    def dim(self, pooled: int) -> int:
+        """Return the length of a vector whose pooled features are so many."""
+        return sum(self.parts(pooled)) if self.compression is None else self.compression.n_components
+
+    def parts(self, pooled: int) -> list[int]:
+        """Return how many features the encoder, the bank and the contests have before they are compressed."""
+        return [pooled, *(part.n_features for part in self.beside)]
+
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+        return max((part.width for part in self.beside), default=0)
+
+    def around(self, network: Network, like: Tensor) -> Network:
+        """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""
+        beside = [part.to(like) for part in self.beside]
+        compression = None if self.compression is None else self.compression.to(like)
+        if not beside and compression is None:
+            return network
+
+        def compute(x: Tensor) -> Tensor:
+            parts = [network(x), *(part.transform(x) for part in beside)]
+            z = torch.cat([part.to(like.dtype) for part in parts], dim=1)
+            return z if compression is None else compression.transform(z)
+
+        return compute
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps, by name; nothing where there is nothing beside the pooled features."""
+        parts = {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
+        return {f"{name}.{key}": tensor for name, part in parts.items() for key, tensor in part.tensors().items()}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], n_channels: int, pooled: int) -> "Composition":
+        """Make a composition of what `tensors` gave; refuse parts that do not fit so many channels and features."""
+        kept: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            part, _, key = name.partition(".")
+            kept.setdefault(part, {})[key] = tensor
+        made = cls(**{name: PARTS[name].from_tensors(own) for name, own in kept.items()})
+        sizes = set() if made.compression is None else {len(made.compression.mean), len(made.compression.weight)}
+        if any(part.n_channels != n_channels for part in made.beside) or sizes - {sum(made.parts(pooled))}:
+            raise InputError(f"the parts beside its encoder are not for {n_channels} channels and {pooled} features")
+        return made
+
+
+PARTS: dict[str, Any] = {"bank": Bank, "contests": Contests, "compression": Compression}
 
 
 def _principal(x: Tensor, most: int) -> tuple[Tensor, Tensor]:

@@ -1,34 +1,78 @@
-"""A run on disk, so that it can be killed at any moment and ends as if it had not been."""
+"""What a run leaves behind: its history, what callbacks are told, and a file from which it can be continued.
+
+A run can be killed at any moment, and ends as if it had not been.
+"""
 
 import json
 import logging
-import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, ModelFileError, brief
+from dicot.core.errors import DicotError, InputError, LostWorkerError, ModelFileError, NonFiniteLossError, brief
+from dicot.core.processes.ranks import Ranks
 from dicot.core.storage import write_atomic
 from dicot.core.storage.seals import OPEN, TENSORS, check_seal, sealed
-from dicot.train.history import History
 
 log = logging.getLogger(__name__)
 
-MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # the state that AdamW has for a parameter
+EVERY = 50  # steps whose losses are fetched at once from a GPU: waiting for each would make the host as slow as it
 REST = 10.0  # times as long as a write took, the run is not written again: most of its time is for training
-# What comes of a file that is no checkpoint; RecursionError is a RuntimeError.
-UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, AttributeError, OverflowError, RuntimeError)
-Fetch = Callable[[Callable[[], bytes | None]], bytes | None]
+
+
+@dataclass
+class History:
+    """Loss and learning rate of every step, and the seconds that were spent on them."""
+
+    loss: list[float] = field(default_factory=list)
+    lr: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+
+class Step(NamedTuple):
+    """What a callback is told about a step."""
+
+    number: int  # 1, 2, ..., steps
+    steps: int  # of the whole run, unless a callback ends it early
+    loss: float
+    lr: float
+    seconds: float  # since the run began, when the loss was read
+
+
+OnStep = Callable[[Step], object]
+
+
+class Reporter:
+    """Tells callbacks about each step once and in order, even where a run has to begin anew."""
+
+    def __init__(self, on_step: OnStep | Sequence[OnStep] | None, steps: int) -> None:
+        self.callbacks, self.steps = tuple([on_step] if callable(on_step) else on_step or ()), steps
+        self.told = 0
+
+    def tell(self, history: History) -> bool:
+        """Report the steps whose losses were read since the last call; True if a callback asks to end the run."""
+        end = False
+        while self.callbacks and self.told < len(history):
+            at = self.told
+            step = Step(at + 1, self.steps, history.loss[at], history.lr[at], history.seconds)
+            self.told += 1
+            for callback in self.callbacks:
+                answer = callback(step)
+                end |= isinstance(answer, bool | np.bool_) and bool(answer)
+        return end
 
 
 @dataclass
@@ -52,11 +96,7 @@ class Checkpoint:
     @classmethod
     def of(cls, given: "Checkpoint | str | Path | None") -> "Checkpoint | None":
         """Turn what a user may pass into a Checkpoint; a path stands for a Checkpoint there."""
-        if isinstance(given, str | Path):
-            return cls(Path(given))
-        if given is not None and not isinstance(given, cls):
-            raise InputError(f"checkpoint must be a path or a Checkpoint; got {given!r}.")
-        return given
+        return cls(Path(given)) if isinstance(given, str | Path) else given
 
     def due(self) -> bool:
         """Whether it is time to write, or somebody has asked for it."""
@@ -97,48 +137,35 @@ class Checkpoint:
         self._took = self._written - started
 
     def read(
-        self,
-        method: nn.Module,
-        optimiser: torch.optim.Optimizer,
-        identity: Mapping[str, Any],
-        steps: int,
-        fetch: Fetch = lambda read: read(),
+        self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any], ranks: Ranks
     ) -> History | None:
-        """Load a run of so many steps into method and optimiser, and give its history; None if there is no file.
+        """Load a run into method and optimiser, and give its history; None if there is no file.
 
-        `fetch` is given a function that reads the file; of several ranks one reads it for all.
+        Of several ranks the first reads the file for all.
         """
         self.resumed = self.ended = False
         try:
-            data = fetch(self._read)
+            data = ranks.from_first(self._read)
             if data is None:
                 return None
-            try:
-                tensors, run = _contents(data)
-                _check_same_run(self.path, run["identity"], json.loads(json.dumps(dict(identity))))
-                # Everything is looked at before anything is loaded.
-                weights = _fitting(_part(tensors, "method."), method.state_dict())
-                state = _optimiser_state(
-                    {**_part(tensors, "optimiser."), **_part(run["numbers"], "optimiser.")},
-                    [parameter for group in optimiser.param_groups for parameter in group["params"]],
-                    is_adamw=not identity["optimiser"],
-                )
-                history, ended = _history(tensors, float(run["seconds"]), steps), run["ended"] is True
-            except ModelFileError:
-                raise
-            except UNREADABLE as error:
-                raise self._unreadable(error) from error
-        except ModelFileError as error:
-            if not self.overwrite:
-                raise
-            log.info("the run starts anew: %s", error)
+            check_seal(data, TENSORS)  # what is sealed is what was written
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            tensors, run = load(data), json.loads(header["__metadata__"]["run"])
+            self._check_same_run(run["identity"], json.loads(json.dumps(dict(identity))))
+        except Exception as error:  # whatever a damaged file leads to
+            found = error if isinstance(error, DicotError) else self._unreadable(error)
+            if not self.overwrite or isinstance(error, LostWorkerError):
+                raise found from error
+            log.info("the run starts anew: %s", found)
             if self.writes:
                 self.path.unlink(missing_ok=True)
             return None
-        method.load_state_dict(weights)
+        method.load_state_dict(_part(tensors, "method."))
+        values = {**_part(tensors, "optimiser."), **_part(run["numbers"], "optimiser.")}
+        state = _optimiser_state(values, [one for group in optimiser.param_groups for one in group["params"]])
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-        self.resumed, self.ended = True, ended
-        return history
+        self.resumed, self.ended = True, run["ended"]
+        return History(tensors["history.loss"].tolist(), tensors["history.lr"].tolist(), run["seconds"])
 
     def _read(self) -> bytes | None:
         try:
@@ -149,33 +176,26 @@ class Checkpoint:
     def _unreadable(self, error: Exception) -> ModelFileError:
         return ModelFileError(f"{self.path} is not a readable checkpoint ({brief(error)}). Delete it to start anew.")
 
-
-def _contents(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    check_seal(data, TENSORS)
-    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
-    return load(data), json.loads(json.loads(header)["__metadata__"]["run"])
+    def _check_same_run(self, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        differing = [
+            f"{key}: {stored.get(key)!r} there, {wanted.get(key)!r} here"
+            for key in sorted(stored.keys() | wanted.keys())
+            if stored.get(key) != wanted.get(key)
+        ]
+        if differing:
+            raise ModelFileError(
+                f"{self.path} belongs to another run ({'; '.join(differing)}). Delete it, or give another path."
+            )
 
 
 def _part(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
-def _fitting(stored: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the stored weights, or raise an error if the method's are others."""
-    kinds, there = ({name: (t.shape, t.dtype) for name, t in part.items()} for part in (wanted, stored))
-    if kinds != there:
-        other = [name for name in sorted({*kinds, *there}) if kinds.get(name) != there.get(name)]
-        raise ValueError(f"the weights {', '.join(other[:3])} are others than the method's")
-    return stored
-
-
-def _optimiser_state(
-    values: Mapping[str, Any], parameters: list[Tensor], *, is_adamw: bool
-) -> dict[int, dict[str, Any]]:
+def _optimiser_state(values: Mapping[str, Any], parameters: Sequence[Tensor]) -> dict[int, dict[str, Any]]:
     """Return the state of each parameter, from values that are named "3.momentum_buffer".
 
-    A fused optimiser goes through memory, so a moment must lie in memory as its parameter does. Those of our own AdamW
-    must be there, with the shape of the parameter.
+    A fused optimiser goes through memory, so a moment must lie in memory as its parameter does.
     """
     state: dict[int, dict[str, Any]] = {}
     for label, value in values.items():
@@ -184,33 +204,78 @@ def _optimiser_state(
         if isinstance(value, Tensor) and value.ndim and value.shape == parameter.shape:
             value = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
         state.setdefault(int(number), {})[name] = value
-    for at, moments in state.items() if is_adamw else ():
-        kind = parameters[at].shape, parameters[at].dtype
-        wanted = dict.fromkeys(MOMENTS, kind) | {"step": (torch.Size(), torch.float32)}
-        if {name: (value.shape, value.dtype) for name, value in moments.items()} != wanted:
-            raise ValueError(f"the moments of parameter {at} do not fit it")
     return state
 
 
-def _history(stored: Mapping[str, Tensor], seconds: float, steps: int) -> History:
-    loss, lr = stored["history.loss"], stored["history.lr"]
-    if loss.ndim != 1 or loss.shape != lr.shape or not 1 <= len(loss) <= steps:
-        raise ValueError(f"its losses and rates are not those of 1 to {steps} steps")
-    if not (loss.isfinite().all() and lr.isfinite().all() and math.isfinite(seconds)):
-        raise ValueError("its history is not finite")
-    return History(loss.tolist(), lr.tolist(), seconds)
+class Record:
+    """What a run notes step by step: its history, its checkpoint, and what callbacks are told."""
 
+    def __init__(
+        self,
+        method: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        checkpoint: Checkpoint | None,
+        identity: Mapping[str, Any],
+        reporter: Reporter,
+        ranks: Ranks,
+        device: torch.device,
+    ) -> None:
+        self.method, self.optimiser, self.checkpoint, self.identity = method, optimiser, checkpoint, identity
+        self.reporter, self.ranks, self.steps = reporter, ranks, reporter.steps
+        self.history = History()
+        if checkpoint:
+            checkpoint.writes = ranks.is_first
+            self.history = checkpoint.read(method, optimiser, identity, ranks) or self.history
+        self.first = len(self.history)
+        self.stop = self.first if checkpoint and checkpoint.ended else self.steps
+        self.unread: list[Tensor] = []  # losses that are still on the device
+        self.every = EVERY if device.type == "cuda" else 1
 
-def _check_same_run(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    differing = [
-        f"{key}: {stored.get(key)!r} there, {wanted.get(key)!r} here"
-        for key in sorted(stored.keys() | wanted.keys())
-        if stored.get(key) != wanted.get(key)
-    ]
-    if differing:
-        raise ModelFileError(
-            f"{path} belongs to another run ({'; '.join(differing)}). Delete it, or give another path."
-        )
+    def begin(self) -> None:
+        """Say that steps begin; after each of them the run can be written."""
+        self.reporter.told = max(self.reporter.told, self.first)
+        self.started = time.perf_counter() - self.history.seconds
+        if self.checkpoint:
+            self.checkpoint.under_way = True
+
+    def note(self, loss: Tensor, rate: float) -> bool:
+        """Note a step, write the run where it is time, and tell whether it ends early, because a callback says so."""
+        checkpoint = self.checkpoint
+        self.unread.append(loss.clone())  # the next step may overwrite it
+        self.history.lr.append(rate)
+        is_last = len(self.history.lr) == self.steps
+        is_asked = checkpoint is not None and checkpoint.asked  # a signal has come
+        if is_last or (checkpoint is not None and checkpoint.due()):
+            self._write()
+        elif len(self.unread) >= self.every:
+            self._read()
+        ends, leaves = self.ranks.agree(self.reporter.tell(self.history), is_asked, self.history.loss)
+        if ends and not is_last:
+            self._write(ended=True)  # on a GPU more steps have been taken than were reported
+            self.reporter.tell(self.history)
+            return True
+        if leaves:  # a signal has come to another rank, perhaps to this one too
+            self._write()
+            if not is_asked:
+                raise KeyboardInterrupt
+        return False
+
+    def _read(self) -> None:
+        """Move losses from the device to the history."""
+        for loss in torch.stack(self.unread).tolist() if self.unread else ():
+            if not np.isfinite(loss):
+                raise NonFiniteLossError(
+                    f"The loss of step {len(self.history)} is {loss}. "
+                    "Scale the data (scale='dataset'), lower lr, or change the method's settings."
+                )
+            self.history.loss.append(loss)
+        self.unread.clear()
+        self.history.seconds = time.perf_counter() - self.started
+
+    def _write(self, *, ended: bool = False) -> None:
+        self._read()
+        if self.checkpoint is not None:
+            self.checkpoint.write(self.method, self.optimiser, self.history, self.identity, ended=ended)
 
 
 class DelayedInterrupts:
