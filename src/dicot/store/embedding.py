@@ -30,7 +30,7 @@ from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.store.corpus import Corpus
 from dicot.store.folder import UNFINISHED, VECTORS, Store, UnfinishedStore, finish_unit, known_of, write_shard
-from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_vector_file, read_vectors, row_files, write_vectors
+from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_out, read_vectors, row_files, write_vectors
 
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
@@ -82,7 +82,7 @@ def embed_recordings(
     options : how recordings become windows, fields of Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
     """
-    check_vector_file(out)
+    check_out(out)
     reading = Reading(**options)
     with only_writer(out), row_files(out) as make:
         remove_leftovers(out)
