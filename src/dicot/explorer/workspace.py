@@ -83,17 +83,16 @@ class ExplorerWorkspace:
             "channels": list(self.series.channels) if self.series else [],
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
-            "columns": [self._described(name) for name in self.column_names()],
+            "columns": [
+                {"name": name, "title": title, "kind": "number" if categories is None else "category"}
+                | ({} if categories is None else {"categories": categories})
+                for name in self.column_names()
+                for title, _, categories in [self.column(name)]
+            ],
             "labels": self.labels.given().names,
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
             "version": __version__,
         }
-
-    def _described(self, name: str) -> dict[str, Any]:
-        column = self.column(name)
-        if column.categories is None:
-            return {"name": name, "title": column.title, "kind": "number"}
-        return {"name": name, "title": column.title, "kind": "category", "categories": column.categories}
 
     def column_names(self) -> list[str]:
         """Name the columns that there are, in the order of a menu."""

@@ -181,14 +181,18 @@ class Store:
     def columns(self) -> dict[str, Array]:
         """Return what is known of all rows, by column; of very many this takes memory."""
         counts = [shard.rows for shard in self.shards]
-        parts = [self.shard_columns(number) for number in range(len(counts))]
-        joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
-        return {name: values for name, values in joined.items() if values is not None}
+        return join_columns([self.shard_columns(number) for number in range(len(counts))], counts)
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that change with any number, and not with the place."""
         said = [repr(self.shape), "float32", *(shard.sha256 for shard in self.shards)]
         return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
+
+
+def join_columns(parts: Sequence[Mapping[str, Array]], counts: Sequence[int]) -> dict[str, Array]:
+    """Join what is known of parts that have so many rows each."""
+    joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
+    return {name: values for name, values in joined.items() if values is not None}
 
 
 def known_of(windows: Windows) -> dict[str, Array]:
