@@ -305,8 +305,8 @@ class UnfinishedStore:
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
         check_writable(folder, folder=True)
         self.folder, self.plan, self.finished = folder, plan, cast(Store | None, None)
-        self._plan = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
-        path, wanted = folder / UNFINISHED / PLAN, json.loads(self._plan)
+        text = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
+        path, wanted = folder / UNFINISHED / PLAN, json.loads(text)
         with writing(folder):
             remove_leftovers(folder / MANIFEST)
         try:
@@ -325,32 +325,23 @@ class UnfinishedStore:
                     f"{folder} holds something that was made otherwise: its {', '.join(differing)} differ. Choose "
                     "another folder, or replace it (--overwrite)."
                 )
-            self.begin_anew()
-        elif self.finished is None:
-            write_atomic(path, self._plan)
+            self.finished = None
+            with writing(folder):
+                (folder / MANIFEST).unlink(missing_ok=True)  # first: what is left is no store
+                for inner in (folder / SHARDS, folder / UNFINISHED):
+                    if inner.exists():
+                        shutil.rmtree(inner)
+        if self.finished is None:
+            write_atomic(path, text)
         elif path.is_file():  # killed behind its manifest
             shutil.rmtree(path.parent)
 
-    def begin_anew(self) -> None:
-        """Replace what is there; the manifest goes first, so that what is left is no store."""
-        self.finished = None
-        with writing(self.folder):
-            (self.folder / MANIFEST).unlink(missing_ok=True)
-            for folder in (self.folder / SHARDS, self.folder / UNFINISHED):
-                if folder.exists():
-                    shutil.rmtree(folder)
-        write_atomic(self.folder / UNFINISHED / PLAN, self._plan)
-
-    def note(self, unit: str, key: str = "") -> dict[str, Any] | None:
-        """Return the note of a unit that is done, with its "shards"; None where it has to be done.
-
-        One that was done under another `key` does not count.
-        """
+    def note(self, unit: str) -> dict[str, Any] | None:
+        """Return the note of a unit that is done, with its "shards"; None where it has to be done."""
         try:
             note = json.loads((self.folder / UNFINISHED / f"{unit}.json").read_bytes())
             files = [item for one in note["shards"] for item in Shard(**one).files(self.folder).items()]
-            whole = note["key"] == key and all(file.stat().st_size == size for file, (size, _) in files)
-            return dict(note) if whole else None
+            return dict(note) if all(file.stat().st_size == size for file, (size, _) in files) else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None  # not done, or damaged by another program: the work is done again
 
@@ -362,12 +353,10 @@ class UnfinishedStore:
         return write_manifest(self.folder, kind, shape, shards, {"plan": self.plan, **about})
 
 
-def finish_unit(
-    folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[str, Any], key: str = ""
-) -> dict[str, Any]:
+def finish_unit(folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[str, Any]) -> dict[str, Any]:
     """Note that a unit is done; its shards were written before."""
     path = folder / UNFINISHED / f"{unit}.json"
-    whole = {**note, "key": key, "shards": [asdict(shard) for shard in shards]}
+    whole = {**note, "shards": [asdict(shard) for shard in shards]}
     remove_leftovers(path)
     write_atomic(path, json.dumps(whole, allow_nan=False).encode())
     return whole
