@@ -155,11 +155,7 @@ class Store:
 
     def maps(self) -> list[Array]:
         """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""
-        width = self.shape[1:]
-        return [
-            np.memmap(self._file(one), "<f4", "r", one.bytes - one.rows * self._width, (one.rows, *width))
-            for one in self.shards
-        ]
+        return [np.load(self._file(shard), mmap_mode="r") for shard in self.shards]
 
     def shard_columns(self, number: int) -> dict[str, Array]:
         """Return what is known of the rows of one shard, by column."""
