@@ -237,8 +237,8 @@ def test_a_page_explains_protocols_and_shows_classes_by_name_without_a_script(tm
     dicot("evaluate", file, *QUICK, "--protocols", "few_1,clustering", "--out", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
     assert "linear probe on 1 labelled case(s) per class, mean of 10 draws" in page
-    assert "k-means on the test embeddings" in page and "run &amp; &lt;jump&gt; <span>" in page
-    assert len(re.findall('<g class="point', page)) == 20 and "<script" not in page
+    assert "k-means on the test embeddings" in page and "run &amp; &lt;jump&gt; (" in page
+    assert "Map of the test cases by dicot" in page and "<script" not in page
     assert not re.search(r"@import|url\((?!#)|<link|src=|href=.http", page)
 
 
@@ -272,8 +272,7 @@ def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path, monkeypatch, 
     monkeypatch.setitem(DATASETS, "people", People())
     dicot("evaluate", "people", *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert all(f">{name} <span>" in page for name in ("rest", "walk", "run"))
-    assert re.search(r"test case \d+, class (rest|walk|run)<", page)
+    assert all(f">{name} (" in page for name in ("rest", "walk", "run"))
 
 
 @pytest.mark.parametrize("parts", [{"_train": slice(0, 40), "_test": slice(40, 60)}, {"": slice(None)}])

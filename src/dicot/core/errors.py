@@ -30,12 +30,6 @@ class InputError(DicotError, ValueError):
     """Data or parameters that cannot be used as they are."""
 
 
-class NoWindowError(InputError):
-    """Recordings that are all shorter than a window."""
-
-    left: tuple[int, ...] = ()  # how many time steps lie in no window, as data/recordings.py counts them
-
-
 class UnlabelledDataError(InputError):
     """A data set without class labels, which cannot be used by name."""
 

@@ -153,7 +153,7 @@ def _checked(data: bytes) -> bytes:
 
 def check_preparation(preparation: Preparation, n_channels: int) -> None:
     """Refuse what a file says about the input where no fit can have learned it."""
-    known = {"layout": LAYOUTS, "unequal": UNEQUAL, "missing": MISSING, "scale": (None, "dataset", "case")}
+    known = {"layout": [*LAYOUTS], "unequal": UNEQUAL, "missing": MISSING, "scale": (None, "dataset", "case")}
     for name, choices in known.items():
         if getattr(preparation, name) not in tuple(choices):
             raise ValueError(f"{name!r} is {getattr(preparation, name)!r}")
