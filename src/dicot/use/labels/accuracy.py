@@ -154,8 +154,8 @@ def honest_accuracy(
     interval = _interval(shares, None if members is None else members[ever], weights, fewer)
     accuracy = float(weights @ shares) if len(shares) else math.nan
     macro_f1 = float(np.mean(scores)) if scores else math.nan
-    counts = (len(known), len(shares), 0 if members is None else int(members.max()) + 1, int(repeats))
-    return HonestAccuracy(accuracy, *interval, macro_f1, *counts, tuple(warnings), group_name, by_class)
+    sizes = (len(known), len(shares), 0 if members is None else int(members.max()) + 1, int(repeats))
+    return HonestAccuracy(accuracy, *interval, macro_f1, *sizes, tuple(warnings), group_name, by_class)
 
 
 def _weights(truth: Rows, others: Floats) -> Floats:
