@@ -170,7 +170,10 @@ def dominant_period(values: Array) -> float | None:
     again = correlation[2 * lag - near : 2 * lag + near + 1].max(initial=0.0)
     if lag >= half or again < correlation[lag] / 2:
         return None
-    return _vertex(correlation, lag)
+    # The peak lies between time steps: the top of the parabola through it and its neighbours.
+    left, middle, right = correlation[lag - 1 : lag + 2]
+    bend = left - 2 * middle + right
+    return float(lag + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(lag)
 
 
 def _flat(values: Array) -> NDArray[np.float64]:
@@ -197,13 +200,6 @@ def _autocorrelation(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return overlap
 
 
-def _vertex(curve: Array, at: int) -> float:
-    """Return the place of a peak between time steps, by the parabola through it and its neighbours."""
-    left, middle, right = curve[at - 1 : at + 2]
-    bend = left - 2 * middle + right
-    return float(at + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(at)
-
-
 def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -> Suggestion:
     """Suggest window, stride, scale and more for inspected recordings. These are starting points, not findings.
 
@@ -213,28 +209,28 @@ def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -
     if not sound:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
     said = reading or Reading()
-    rate, differ = _rates(sound)
+    rates = [row.rate for row in sound if row.rate is not None]
+    rate = float(np.median(rates)) if len(rates) == len(sound) else None
     window, steps, reason = _window(sound, rate)
     stride, stride_reason = _stride(sound, steps)
-    found = {
-        "channels": _channels(sound, said),
+    common = tuple(name for name in sound[0].channels if all(name in row.channels for row in sound))
+    asked = "those asked for" if said.channels else "all columns of numbers"
+    shared = any(set(row.channels) != set(common) for row in sound)
+    found: dict[str, tuple[Any, str]] = {
+        "channels": (common or None, "those that all recordings have" if shared else asked),
         "window": (window, reason),
         "stride": (stride, stride_reason),
-        "rate": (float(f"{rate:.4g}"), f"{differ}; this is the median.") if rate is not None and differ else (None, ""),
-        "missing": _missing(sound),
         "scale": _scale(sound),
     }
-    left = _left_out(sound, steps, stride) if found["rate"][0] is None else None
+    if rate is not None and any(abs(one - rate) > SAME_RATE * rate for one in rates):
+        differ = f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
+        found["rate"] = float(f"{rate:.4g}"), differ
+    if lacking := [row.missing for row in sound if row.missing]:
+        count = f"{len(lacking)} of {len(sound)} recordings miss values, up to {max(lacking):.1%} of one."
+        found["missing"] = "interpolate", count
+    left = None if "rate" in found else _left_out(sound, steps, stride)
     settled = said.replace(**{key: value for key, (value, _) in found.items() if value is not None})
     return Suggestion(settled, {key: why for key, (_, why) in found.items() if why}, left)
-
-
-def _channels(rows: Sequence[Inspected], said: Reading) -> tuple[tuple[str, ...] | None, str]:
-    """Return the channels that all recordings have, in the order of the first, and which these are."""
-    common = tuple(name for name in rows[0].channels if all(name in row.channels for row in rows))
-    if any(set(row.channels) != set(common) for row in rows):
-        return common or None, "those that all recordings have"
-    return common or None, "those asked for" if said.channels else "all columns of numbers"
 
 
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
@@ -244,25 +240,6 @@ def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
     between = sum(n for n in cut if n < length)
     tail = sum((n - length) % step for n in cut if n >= length)
     return LeftOut(sum(row.rows for row in rows), between, sum(row.others for row in rows), tail)
-
-
-def _rates(rows: Sequence[Inspected]) -> tuple[float | None, str]:
-    """Return the median rate, None where some recording has none, and where rates differ how much, in words."""
-    rates = [row.rate for row in rows if row.rate is not None]
-    if len(rates) < len(rows):
-        return None, ""
-    usual = float(np.median(rates))
-    differ = any(abs(rate - usual) > SAME_RATE * usual for rate in rates)
-    return usual, f"the rates differ, {min(rates):g} to {max(rates):g} per second" if differ else ""
-
-
-def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
-    """Return what to do with missing values, where there are any, and why."""
-    lacking = [row for row in rows if row.missing]
-    if not lacking:
-        return None, ""
-    worst = max(row.missing for row in lacking)
-    return "interpolate", f"{len(lacking)} of {len(rows)} recordings miss values, up to {worst:.1%} of one."
 
 
 def _window(rows: Sequence[Inspected], rate: float | None) -> tuple[str | int, int, str]:
