@@ -16,7 +16,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, is_whole
-from dicot.data.cases import MISSING
+from dicot.data.cases import LAYOUTS, MISSING
 from dicot.data.timestamps import GAP, UNITS
 
 FILE = "dicot.toml"
@@ -25,8 +25,8 @@ Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 _MOST = 2**40  # time steps, more than any recording has
-_LARGEST_TOML = 2**20  # bytes
 CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "keep_tail")  # fields that only recordings have
+_CHOICES = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": [*LAYOUTS]}
 OF_CASES = ("case", "ignore", "header", "layout")  # fields that only files of cases have
 
 
@@ -60,19 +60,13 @@ class Reading:
         problems = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is None:
-                value = field.default
-            elif isinstance(value, list):
-                value = tuple(value)
-            if problem := _problem(field.name, value):
-                problems.append(problem)
-            elif field.name in ("rate", "gap") and value is not None:
+            value = field.default if value is None else tuple(value) if isinstance(value, list) else value
+            problems.append(_problem(field.name, value))
+            if not problems[-1] and field.name in ("rate", "gap") and value is not None:
                 value = float(min(value, sys.float_info.max))
-            elif isinstance(value, np.integer):
-                value = int(value)
-            object.__setattr__(self, field.name, value)
-        if problems:
-            raise InputError(" ".join(problems))
+            object.__setattr__(self, field.name, int(value) if isinstance(value, np.integer) else value)
+        if any(problems):
+            raise InputError(" ".join(filter(None, problems)))
 
     def replace(self, **changes: Any) -> "Reading":
         """Return a reading with some fields changed."""
@@ -126,8 +120,8 @@ class Reading:
 _TOML = [field.name for field in fields(Reading) if field.name not in (*OF_CASES, "keep_tail")]
 
 
-def _refuse_unknown(data: Mapping[str, Any]) -> None:
-    known = [field.name for field in fields(Reading)]
+def _refuse_unknown(data: Mapping[str, Any], known: Sequence[str] = ()) -> None:
+    known = known or [field.name for field in fields(Reading)]
     if unknown := [str(key) for key in data if key not in known]:
         raise InputError(" ".join(f"Unknown key {key!r}. {did_you_mean(key, known)}" for key in unknown))
 
@@ -135,7 +129,6 @@ def _refuse_unknown(data: Mapping[str, Any]) -> None:
 def _problem(key: str, value: Any) -> str:
     """Say what is wrong with a value; nothing where it is sound."""
     number = isinstance(value, Real | np.floating) and not isinstance(value, bool)
-    text = isinstance(value, str)
     match key:
         case _ if value is None:
             return ""
@@ -152,12 +145,10 @@ def _problem(key: str, value: Any) -> str:
             sound, words = number and value > 1, "a number of usual steps above 1"
         case "resample" | "keep_tail" | "header":
             sound, words = isinstance(value, bool), "true or false"
-        case "unit" | "missing" | "scale" | "layout":
-            known = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": ["nct", "ntc"]}
-            choices = known[key]
-            sound, words = text and value in choices, f"one of {', '.join(choices)}"
+        case _ if key in _CHOICES:
+            sound, words = isinstance(value, str) and value in _CHOICES[key], f"one of {', '.join(_CHOICES[key])}"
         case _:
-            sound, words = text, "the name of a column"
+            sound, words = isinstance(value, str), "the name of a column"
     return "" if sound else f"{key} must be {words}; got {str(value)[:80]!r}."
 
 
@@ -167,9 +158,8 @@ def _is_length(value: Any, key: str) -> bool:
     match = _LENGTH.fullmatch(value.lower())
     if match is None or not float(match["number"]) > 0:
         return False
-    if not match["unit"]:
-        return float(match["number"]).is_integer()
-    return match["unit"] in _SECONDS or (key == "stride" and match["unit"] == "%")
+    whole = not match["unit"] and float(match["number"]).is_integer()
+    return whole or match["unit"] in _SECONDS or (key == "stride" and match["unit"] == "%")
 
 
 def window_length(window: str | int, rate: float | None) -> int:
@@ -231,11 +221,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        if path.stat().st_size > _LARGEST_TOML:
-            raise InputError(f"it has {path.stat().st_size:,} bytes, more than such a file can need.")
         said = tomllib.loads(path.read_text(encoding="utf-8"))
-        if unknown := [key for key in said if key not in _TOML]:
-            raise InputError(f"Unknown key {unknown[0]!r}. {did_you_mean(unknown[0], _TOML)}")
+        _refuse_unknown(said, _TOML)
         plain = Reading(**said).to_dict()
         return {key: plain[key] for key in said}
     except (OSError, ValueError, RecursionError) as error:
