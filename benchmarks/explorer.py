@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dicot.explorer.app import create_app
-from dicot.explorer.assets import load_assets
 from dicot.explorer.kept import Overview
 from dicot.explorer.labelling import HandLabels
-from dicot.explorer.serve import listen
+from dicot.explorer.page import load_assets
+from dicot.explorer.server import create_app, listen
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.series import CaseSeries
 from dicot.store.vectors import Vectors

@@ -16,12 +16,10 @@ import numpy as np
 import torch
 
 from dicot.data.datasets import load
-from dicot.judge.protocols.base import Features
-from dicot.judge.protocols.probe import fit_probe
-from dicot.judge.protocols.ridge import fit_ridge
-from dicot.model.embedding import MIXED, embed
-from dicot.model.embedding.composition import fit_composition
-from dicot.model.embedding.compression import Compression
+from dicot.judge.protocols import Features
+from dicot.judge.protocols.linear import fit_linear, fit_ridge
+from dicot.model.composition import Compression
+from dicot.model.embedding import MIXED, embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime
 
@@ -38,16 +36,14 @@ def vectors_of(
 ) -> dict[str, tuple[Pair, Parts]]:
     """Return training and test vectors by what they hold, and the lengths of the parts they consist of."""
     encoder = model.encoder_
-    composition = fit_composition(
-        encoder, train, pooling=POOLING, bank=MIXED, difference=True, seed=seed, device=model.device
-    )
+    composition = fit_composition(encoder, train, pooling=POOLING, bank=MIXED, seed=seed, device=model.device)
     mean, pooled, whole = (
         [embed(encoder, x, pooling=name, composer=composer, device=model.device) for x in (train, test)]
         for name, composer in (("mean", None), (POOLING, None), (POOLING, composition))
     )
     n = pooled[0].shape[1]
-    starts = np.cumsum([0, n, n, BANK, whole[0].shape[1] - 2 * n - BANK])
-    multi, difference, bank, contests = (np.arange(*ends) for ends in itertools.pairwise(starts.tolist()))
+    starts = np.cumsum([0, n, BANK, whole[0].shape[1] - n - BANK])
+    multi, bank, contests = (np.arange(*ends) for ends in itertools.pairwise(starts.tolist()))
 
     def joined(*parts: np.ndarray) -> tuple[Pair, Parts]:
         columns = np.concatenate(parts)
@@ -58,7 +54,6 @@ def vectors_of(
         "multi": ((pooled[0], pooled[1]), [n]),
         "multi + bank": joined(multi, bank),
         "multi + mixed bank": joined(multi, bank, contests),
-        "multi + difference": joined(np.concatenate([multi, difference])),
         "bank": joined(bank),
         "contests": joined(contests),
         "mixed bank": joined(bank, contests),
@@ -79,7 +74,7 @@ def whitened(pair: Pair, n: int, parts: Parts) -> Pair:
 
 
 def score(train: np.ndarray, labels: np.ndarray, test: np.ndarray, truth: np.ndarray) -> list[float]:
-    heads = [fit(Features(train, labels)) for fit in (fit_ridge, fit_probe)]
+    heads = [fit(Features(train, labels)) for fit in (fit_ridge, fit_linear)]
     return [100 * float(np.mean(head.predict(test) == truth)) for head in heads]
 
 
@@ -125,7 +120,6 @@ def costs() -> None:
         "+ bank": {"bank": BANK},
         "+ mixed": {"bank": MIXED},
         "+ 2048": {"bank": MIXED, "n_components": 2048},
-        "difference": {"difference": True},
     }
     print(f"\n{'CPU seconds, mean = 1':24}" + "".join(f"{title:>12}" for title in settings))
     for shape in SHAPES:

@@ -21,14 +21,10 @@ from dicot.methods.catt import adjacent_step
 from dicot.methods.cost import frequency_contrast, queue_contrast
 from dicot.methods.infots import pooled_contrast, segment_contrast
 from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights
-from dicot.methods.soft import soft_hierarchical_contrast
 from dicot.methods.tnc import positive_unlabelled
 from dicot.methods.tstcc import prediction_contrast
-from dicot.nets.losses.adjacent_block import adjacent_block
-from dicot.nets.losses.contrast import hierarchical_contrast
-from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
-from dicot.nets.losses.queue import unit
-from dicot.nets.losses.view_contrast import view_contrast
+from dicot.nets.hierarchy import hierarchical_contrast
+from dicot.nets.losses import adjacent_block, nt_xent, poly_nt_xent, unit, view_contrast
 
 
 def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:
@@ -54,8 +50,8 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "catt-next": lambda z: adjacent_step(z, 0.1, "next"),
     "dicot": lambda z: adjacent_block(z.unflatten(1, (10, -1)).mean(dim=2), 0.07),  # type: ignore[no-untyped-call]
     "ts2vec": lambda z: hierarchical_contrast(z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2)),
-    "soft": lambda z: soft_hierarchical_contrast(
-        z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2), torch.eye(len(z)), tau_temp=1.0
+    "soft": lambda z: hierarchical_contrast(
+        z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2), case_weights=torch.eye(len(z)), tau_temp=1.0
     ),
     "tnc": lambda z: positive_unlabelled(z[..., 0], z[..., 1], 0.05),
     "tstcc": lambda z: prediction_contrast(z[:, :6].transpose(0, 1), z[:, -6:].transpose(0, 1)),

@@ -18,13 +18,13 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.store.nearest import EXPANSION_SEARCH, has_usearch
-from dicot.store.search import EmbeddingIndex
+from dicot.store.search import EXPANSION_SEARCH, EmbeddingIndex
 
 K = 10
 PIECE = 50_000  # vectors that are drawn at once
@@ -186,7 +186,7 @@ def ways(options: argparse.Namespace) -> Iterator[Way]:
     yield Way("index", options.metric)
     if options.device:
         yield Way("index", options.metric, device=options.device)
-    if has_usearch():
+    if find_spec("usearch"):
         yield Way("index", options.metric, method="usearch", expansion=options.expansion)
     else:
         print("usearch is not installed, its line is left out: pip install 'dicot[search]'")

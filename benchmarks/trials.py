@@ -24,12 +24,11 @@ from dicot.core.gpu.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
 from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Features
-from dicot.model.arguments import grouped
+from dicot.judge.protocols import PROTOCOLS, Features
+from dicot.model.composition import Compression
 from dicot.model.embedding import embed, fit_composition
-from dicot.model.embedding.compression import Compression
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.presets import grouped
 from dicot.nets.encoders import Encoder
 
 SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}

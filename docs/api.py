@@ -44,7 +44,8 @@ def page() -> str:
 
 def _entry(name: str, thing: Any) -> Iterator[str]:
     yield f"## {name}"
-    yield _code(_fields(thing) if is_dataclass(thing) else _signature(name, thing))
+    is_record = is_dataclass(thing) and not hasattr(thing, "fit")
+    yield _code(_fields(thing) if is_record else _signature(name, thing))
     yield _prose(thing)
     if inspect.isclass(thing):
         for method, member in vars(thing).items():
@@ -63,17 +64,23 @@ def _node(thing: Any) -> ast.ClassDef | ast.FunctionDef:
 
 def _signature(name: str, thing: Any) -> str:
     """Return the signature as the source has it: one argument per line where it does not fit into one."""
-    node = _node(thing)
-    if isinstance(node, ast.ClassDef):
-        node = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
-        returns = ""
+    if is_dataclass(thing):  # an estimator, whose arguments are fields, some of them of its base
+        first, *others = inspect.signature(thing).parameters.values()
+        arguments, returns = [_parameter(first), "*", *map(_parameter, others)], ""
     else:
-        returns = f" -> {ast.unparse(node.returns).strip(chr(39) + chr(34))}" if node.returns else ""
-    arguments = [text for text in _arguments(node.args) if text not in ("self", "cls")]
+        node = _node(thing)
+        returns = f" -> {ast.unparse(node.returns).strip(chr(39) + chr(34))}" if getattr(node, "returns", None) else ""
+        if isinstance(node, ast.ClassDef):
+            node = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+        arguments = [text for text in _arguments(node.args) if text not in ("self", "cls")]
     line = f"{name}({', '.join(arguments)}){returns}"
     if len(line) <= 110:
         return line
     return f"{name}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){returns}"
+
+
+def _parameter(one: inspect.Parameter) -> str:
+    return f"{one.name}: {one.annotation} = {one.default!r}"
 
 
 def _arguments(args: ast.arguments) -> Iterator[str]:

@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 
 from dicot import load
-from dicot.nets.views.distortions import Distortion
+from dicot.nets.views import Distortion
 
 OFF = Distortion(noise=0, scale=0, offset=0, mask=0, crop=0, channel_drop=0)
 CHANNELS = ("channel_drop",)  # needs several of them: three days stand for three channels

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot import Encoder, Method
-from dicot.nets.losses.nt_xent import nt_xent
+from dicot.nets.losses import nt_xent
 
 
 class Net(nn.Module):

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError
-from dicot.model.arguments import grouped
+from dicot.model.presets import grouped
 from tests.own import Net, Summary, slow_start
 
 QUICK = {"random_state": 0, "device": "cpu"}
@@ -76,9 +76,9 @@ def test_what_was_tuned_is_saved_without_the_embedder(waves, embedder, tmp_path)
 
 def test_a_saved_classifier_is_told_from_an_embedder_and_from_a_damaged_one(waves, embedder, tmp_path):
     small().fit(waves.x, waves.y).save_pretrained(tmp_path / "classifier")
-    with pytest.raises(ModelFileError, match="holds a classifier. Load it by TimeSeriesClassifier"):
+    with pytest.raises(ModelFileError, match="holds a TimeSeriesClassifier. Load it by TimeSeriesClassifier"):
         TimeSeriesEmbedder.from_pretrained(tmp_path / "classifier")
-    with pytest.raises(ModelFileError, match="holds an embedder. Load it by TimeSeriesEmbedder"):
+    with pytest.raises(ModelFileError, match="holds a TimeSeriesEmbedder. Load it by TimeSeriesEmbedder"):
         TimeSeriesClassifier.from_pretrained(embedder.save_pretrained(tmp_path / "embedder"))
     config = json.loads((tmp_path / "classifier" / "config.json").read_text())
     for entry, wrong, message in (
@@ -116,7 +116,7 @@ def test_epochs_become_steps_and_the_rate_has_no_warm_up(waves, settings, steps)
 
 @pytest.mark.parametrize("tuning", ["gradual", "all"])
 def test_fine_tuning_starts_from_the_embedder_and_leaves_it_alone(waves, embedder, tuning, monkeypatch):
-    monkeypatch.setattr("dicot.model.tuning._accuracy", lambda *_: 1.0)  # so that the tuned weights are kept
+    monkeypatch.setattr("dicot.model.classifier._accuracy", lambda *_: 1.0)  # so that the tuned weights are kept
     before = embedder.transform(waves.x)
     untouched = TimeSeriesClassifier(embedder, steps=0, tuning=tuning, **QUICK).fit(waves.x, waves.y)
     assert untouched.encoder_.dim == 16

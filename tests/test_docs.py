@@ -206,7 +206,7 @@ def test_the_api_page_is_what_the_docstrings_say():
 def test_the_picture_of_the_views_has_a_panel_for_every_part(tmp_path: Path):
     from dataclasses import fields
 
-    from dicot.nets.views.distortions import Distortion
+    from dicot.nets.views import Distortion
 
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     views = script("views")

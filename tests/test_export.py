@@ -19,11 +19,11 @@ import torch  # noqa: E402
 
 from dicot import FewLabelClassifier, OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder, Windows  # noqa: E402
 from dicot.core.errors import ExportError, InputError, ModelFileError  # noqa: E402
-from dicot.model.arguments import grouped  # noqa: E402
 from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
 from dicot.model.export import export_onnx  # noqa: E402
 from dicot.model.export import file as export_file  # noqa: E402
 from dicot.model.heads import Head  # noqa: E402
+from dicot.model.presets import grouped  # noqa: E402
 from dicot.nets.encoders import ENCODERS  # noqa: E402
 from tests.commands import dicot  # noqa: E402
 
@@ -100,7 +100,7 @@ def test_every_encoder_and_pooling_agrees(encoder: str, pooling: str, tmp_path: 
 
 @pytest.mark.parametrize("n_times", [1, 40])
 def test_parts_that_no_preset_has(n_times: int, tmp_path: Path):
-    model = fitted(2, 40, method="calibrated", difference=True, bank=168, pooling="max")
+    model = fitted(2, 40, method="calibrated", bank=168, pooling="max")
     x = cases(3, 2, n_times)
     assert_same(exported(model, tmp_path).transform(x), model.transform(x))
 

@@ -62,7 +62,7 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("soft_loss", "c3_temp_soft"),
         ("subblocks", "table"),
         ("tnc_discriminator", "c1_logit"),
-        ("tnc_loss", "c2_accuracy"),
+        ("tnc_loss", "c2_loss"),
         ("tnc_loss", "c3_grad_d_neg"),
         ("tnc_sampling", "c0_epsilon"),
         ("tnc_sampling", "c3_neg_starts"),

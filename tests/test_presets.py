@@ -1,6 +1,5 @@
 """Presets: what they come to, what wins over them, and what is kept of them."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +7,11 @@ import pytest
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
-from dicot.judge.bench.crossing import SuiteOptions, cross, whole
-from dicot.judge.evaluation import contender, with_controls
-from dicot.judge.evaluation.contenders import Contender, as_contender
+from dicot.judge.bench.suites import SuiteOptions, cross, whole
+from dicot.judge.evaluation import Contender, contender, with_controls
+from dicot.judge.evaluation.contenders import as_contender
 from dicot.methods.across import Across
-from dicot.model.arguments import grouped
-from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule
+from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule, grouped
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
@@ -38,7 +36,7 @@ def own(monkeypatch) -> Preset:
         lambda family, n_cases, n_times: Recipe(steps=n_cases, batch_size=n_times),
         {"temperature": 0.3, "width": 16},
         pooling="max",
-        difference=True,
+        calibrate=True,
         n_components=4,
     )
     monkeypatch.setitem(PRESETS, "mine", preset)
@@ -53,7 +51,7 @@ def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, 
         return TimeSeriesEmbedder(method, preset=preset, family=family).resolve(n_cases, n_times)
 
     best, paper = best_recipe(n_cases, n_times), paper_recipe(family, n_cases, n_times)
-    pooled = {"pooling": "mean", "calibrate": False, "difference": False, "bank": 0, "n_components": 0}
+    pooled = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
     rich = {**pooled, "pooling": "mean+max+std", "bank": "mixed", "n_components": 2048}
     temperature = {"temperature": 1.0 if family == "ucr" else 0.07}
     assert used() == used(preset="best") == used("across", "best") == ("across", rich, {}, best)
@@ -111,7 +109,7 @@ def test_best_is_the_sum_of_its_parts(waves):
     assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
     assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
     assert made.features_ == {
-        "pooling": "mean+max+std", "calibrate": False, "difference": False, "bank": 84, "n_components": 2048
+        "pooling": "mean+max+std", "calibrate": False, "bank": 84, "n_components": 2048
     }  # fmt: skip
     assert made.transform(waves.x).shape == (24, 23), "no more numbers than cases allow"
 
@@ -147,20 +145,6 @@ def test_a_saved_model_keeps_what_its_preset_was(waves, tmp_path, own, monkeypat
         loaded.fit(waves.x)
 
 
-def test_a_model_saved_before_there_were_presets_stays_the_papers(waves, tmp_path):
-    """Its bank and components are None, which a preset would take for something else."""
-    model = small(pooling="max", calibrate=True, method="dicot").fit(waves.x)
-    folder = model.save_pretrained(tmp_path / "model")
-    config = json.loads((folder / "config.json").read_text())
-    del config["chosen"], config["sha256"], config["estimator"]["difference"]
-    config["estimator"]["preset"] = "benchmark"
-    (folder / "config.json").write_text(json.dumps(config))
-    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
-    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
-    assert loaded.preset == "paper" and loaded.features_ == model.features_
-    assert np.array_equal(loaded.fit(waves.x).transform(waves.x), model.transform(waves.x))
-
-
 def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp_path, own, monkeypatch):
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
     call = ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "mine", "--steps", "1"]
@@ -168,10 +152,10 @@ def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp
     assert "trained: 1 steps" in command(*call)
     assert "already holds this run" in command(*call)
     assert "already holds this run" in command(
-        *call, "--method", "across", "--set", "pooling=max", "--set", "calibrate=false"
+        *call, "--method", "across", "--set", "pooling=max", "--set", "calibrate=true"
     )
     with pytest.raises(InputError, match="holds another model"):
-        command(*call, "--set", "difference=false")
+        command(*call, "--set", "calibrate=false")
     for changed in (replace(own, n_components=3), replace(own, method_params={}), replace(own, recipe=SizeRule())):
         monkeypatch.setitem(PRESETS, "mine", changed)
         with pytest.raises(InputError, match="holds another model"):

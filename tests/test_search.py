@@ -1,4 +1,5 @@
 from fractions import Fraction
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from dicot.core.errors import ModelFileError
 from dicot.store import nearest as arithmetic
 from dicot.store import search
 from dicot.store.folder import write_manifest, write_shard
-from dicot.store.nearest import Pairs, Rows, has_usearch, nearest, norms_of
+from dicot.store.nearest import Pairs, Rows
 from dicot.store.search import EmbeddingIndex
 from tests.corpus.folders import tree
 
@@ -112,10 +113,10 @@ def test_torch_finds_what_numpy_finds(metric, k, free, monkeypatch):
     keep = {"allowed": allowed, "left_out": Pairs(np.array([2, 0]), np.array([5, 60]))}
     expected = slow(x, z, k, metric, allowed, [{60}, (), {5}, *([()] * 8)])
     for memory in (2**16, arithmetic.MEMORY):
-        rows = Rows([x], norms_of(x, "x"))
+        rows = Rows([x], metric)
         for _ in range(2):  # the second time from what stayed on the device
             given = {**keep, "memory": memory, "device": torch.device("cpu")}
-            same(nearest(rows, metric, z.astype(float), k, **given), expected)
+            same(rows.nearest(z.astype(float), k, **given), expected)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -227,7 +228,7 @@ def test_auto_is_exact_below_its_threshold_or_without_usearch(monkeypatch):
     x, z = drawn(50, 4), drawn(3, 4, 1)
     same(EmbeddingIndex(x, method="auto").query(z), EmbeddingIndex(x).query(z))
     monkeypatch.setattr(search, "GRAPH_FROM", 10)
-    monkeypatch.setattr(search, "has_usearch", lambda: False)
+    monkeypatch.setattr(search, "find_spec", lambda name: None)
     same(EmbeddingIndex(x, method="auto").query(z), EmbeddingIndex(x).query(z))
 
 
@@ -238,18 +239,11 @@ def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
 
     rows = np.array([[row for row in range(59, -1, -1) if row != best[1][q, 0]] for q in range(3)])
 
-    class Graph:
-        def __init__(self, rows, metric):
-            pass
+    def candidates(index, vectors, count):
+        assert len(index) == 60 and vectors.shape == (3, 4)
+        return np.repeat(np.arange(3), 59), rows.ravel()
 
-        def extend(self, rows):
-            assert len(rows) == 60
-
-        def candidates(self, vectors, count):
-            assert vectors.shape == (3, 4)
-            return np.repeat(np.arange(3), 59), rows.ravel()
-
-    monkeypatch.setattr(search, "NeighbourGraph", Graph)
+    monkeypatch.setattr(EmbeddingIndex, "_graph_candidates", candidates)
     index = EmbeddingIndex(x, method="usearch", group=np.arange(60) % 2)
     same(index.query(z, 5), (best[0][:, 1:], best[1][:, 1:]))
     out = [best[1][q, 1:3] for q in range(3)]
@@ -257,7 +251,7 @@ def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
     same(index.query(z, 5, groups=1), EmbeddingIndex(x, group=np.arange(60) % 2).query(z, 5, groups=1))
 
 
-@pytest.mark.skipif(not has_usearch(), reason="usearch is not installed")
+@pytest.mark.skipif(find_spec("usearch") is None, reason="usearch is not installed")
 @pytest.mark.parametrize("metric", METRICS)
 def test_usearch_finds_vectors_of_any_scale(metric):
     """Vectors far from the origin, in other units, with a row of zeros and one a thousand times as long."""
@@ -269,7 +263,7 @@ def test_usearch_finds_vectors_of_any_scale(metric):
     assert np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, truth, strict=True)]) >= 0.99
 
 
-@pytest.mark.skipif(not has_usearch(), reason="usearch is not installed")
+@pytest.mark.skipif(find_spec("usearch") is None, reason="usearch is not installed")
 def test_usearch_finds_what_was_appended_without_building_its_graph_again():
     x, more = drawn(2000, 16), drawn(50, 16, 5)
     index = EmbeddingIndex(x, method="usearch")
@@ -277,4 +271,4 @@ def test_usearch_finds_what_was_appended_without_building_its_graph_again():
     graph = index._graph
     index.append(more)
     assert np.array_equal(index.query(more, 1)[1][:, 0], 2000 + np.arange(50))
-    assert index._graph is graph and graph.size == 2050
+    assert index._graph is graph and len(graph) == 2050

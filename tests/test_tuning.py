@@ -14,11 +14,11 @@ from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods.supervised import Supervised
-from dicot.model import tuning
-from dicot.model.arguments import grouped
+from dicot.model import classifier as tuning
 from dicot.model.embedding import pooled_dim
+from dicot.model.presets import grouped
 from dicot.train import Recipe, pretrain
-from dicot.train.run import weights_hash
+from dicot.train.loop import weights_hash
 from tests.own import Net
 
 QUICK = {"random_state": 0, "device": "cpu"}

@@ -15,7 +15,7 @@ from torch import nn
 
 from benchmarks.timing.shapes import Shape
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.views.blocks import block_layout
+from dicot.nets.views import block_layout
 
 PASSES = 3  # forwards, and backwards once for the input and once for the weights
 REPEATS = 7

@@ -17,7 +17,7 @@ from dicot.data import Windows
 from dicot.methods import Batch, Method
 from dicot.nets.encoders import Encoder, InceptionTime
 from dicot.train import Recipe, lr_at
-from dicot.train.draws import epoch_order, plan_generator, seed_prepare, seed_step
+from dicot.train.batches import epoch_order, plan_generator, seed_prepare, seed_step
 
 
 class Definition(Encoder):

@@ -19,7 +19,7 @@ from dicot.methods.dicot import DiCOT
 from dicot.model.fitting import seeded_weights
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe, Step, pretrain
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dicot.core.processes.ranks import join_ranks as join_ranks
     from dicot.data import Reading as Reading
     from dicot.data import Windows as Windows
     from dicot.data.datasets import load as load
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from dicot.nets.encoders import Encoder as Encoder
     from dicot.store.corpus import Corpus as Corpus
     from dicot.store.search import EmbeddingIndex as EmbeddingIndex
-    from dicot.train import Recipe as Recipe
-    from dicot.train import join_ranks as join_ranks
-    from dicot.train import pretrain as pretrain
+    from dicot.train.loop import pretrain as pretrain
+    from dicot.train.recipe import Recipe as Recipe
     from dicot.use.labels.accuracy import honest_accuracy as honest_accuracy
     from dicot.use.labels.store import LabelStore as LabelStore
     from dicot.use.labels.suggestion import suggest as suggest
@@ -38,7 +38,7 @@ _HOMES = {
     "LabelStore": "dicot.use.labels.store",
     "Method": "dicot.methods",
     "OnnxEmbedder": "dicot.model.deployed",
-    "Recipe": "dicot.train",
+    "Recipe": "dicot.train.recipe",
     "TimeSeriesClassifier": "dicot.model.classifier",
     "TimeSeriesEmbedder": "dicot.model.estimator",
     "Reading": "dicot.data",
@@ -47,9 +47,9 @@ _HOMES = {
     "evaluate": "dicot.judge.evaluation",
     "export_onnx": "dicot.model.export",
     "honest_accuracy": "dicot.use.labels.accuracy",
-    "join_ranks": "dicot.train",
+    "join_ranks": "dicot.core.processes.ranks",
     "load": "dicot.data.datasets",
-    "pretrain": "dicot.train",
+    "pretrain": "dicot.train.loop",
     "suggest": "dicot.use.labels.suggestion",
 }
 __all__ = [

@@ -7,14 +7,12 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data.datasets.standins import HAPT, WISDM_2019
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import SUITES, suite_jobs
+from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.paper import numbers as paper
-from dicot.paper.runs import maps_set, with_stand_ins
-from dicot.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS
+from dicot.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS, maps_set, with_stand_ins
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels} - set(NOT_IN_PAPER)
 

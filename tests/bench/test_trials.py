@@ -7,8 +7,8 @@ import pytest
 from benchmarks import trials
 
 from dicot.methods import METHODS, build_method
-from dicot.model.arguments import grouped
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.presets import grouped
 from dicot.nets.encoders import InceptionTime
 
 

@@ -110,8 +110,8 @@ def test_labels_on_other_windows_are_counted(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("recording,start,label\nmon,0,run\n", r"l\.csv: line 1 has no column 'end'"),
-        ("recording,start,end,label\nmon,0,0.3,run\nmon,noon,1,run\n", r"l\.csv: line 3 has the start 'noon'"),
-        ("recording,start,end,label\nmon,0,0.3,run\nmon,0,0.3,walk\n", r"l\.csv: lines 2 and 3 .*'run' and 'walk'"),
+        ("recording,start,end,label\nmon,0,0.3,run\nmon,noon,1,run\n", r"l\.csv: line 3 lies from 'noon' to '1'"),
+        ("recording,start,end,label\nmon,0,0.3,run\nmon,0,0.3,walk\n", r"l\.csv: line 3 .*'walk', and one above 'run'"),
         ("recording,start,end,label\nmon,0,0.3\n", r"l\.csv: line 2 has more or fewer cells"),
         ("recording,start,end,label\n,0,0.3,run\n", r"l\.csv: line 2 names no recording"),
         ("recording,start,end,label\nmon,0,0.3,run\n", r"l\.csv: .* at least 2 classes"),

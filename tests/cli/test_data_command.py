@@ -8,7 +8,7 @@ from tests.commands import dicot
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets import archive
-from dicot.paper.raw.wisdm2 import ACTIVITIES
+from dicot.paper.raw.movement import WISDM2_ACTIVITIES as ACTIVITIES
 
 
 @pytest.fixture

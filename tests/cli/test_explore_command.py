@@ -17,14 +17,14 @@ from dicot.core.errors import InputError
 
 # As `dicot` would be, with a page as small as can be.
 PROGRAM = (
-    "import dicot.explorer.assets as a; from tests.explorer.conftest import page_files; a.load_assets = page_files; "
+    "import dicot.explorer.page as a; from tests.explorer.conftest import page_files; a.load_assets = page_files; "
     "from dicot.cli import main; main()"
 )
 
 
 @pytest.fixture
 def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
+    monkeypatch.setattr("dicot.explorer.page.load_assets", page_files)
     x = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
     start = np.arange(30) * 2.0
     np.savez(tmp_path / "v.npz", X=x, recording=np.repeat("monday", 30), start=start, end=start + 2)

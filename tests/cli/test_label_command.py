@@ -8,9 +8,9 @@ from tests.commands import dicot
 
 from dicot import LabelStore, suggest
 from dicot.core.errors import InputError
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 from dicot.store.vectors import read_vectors
-from dicot.use.labels.windows import put_on_windows, read_labels
+from dicot.use.labels.store import put_on_windows, read_labels
 
 
 def write(path: Path, n: int = 60) -> np.ndarray:

@@ -9,8 +9,7 @@ from tests.commands import dicot
 
 from dicot import EmbeddingOutlierDetector
 from dicot.core.errors import CalibrationWarning, InputError
-from dicot.store.made_of import MadeOf
-from dicot.store.vectors import write_vectors
+from dicot.store.vectors import MadeOf, write_vectors
 from dicot.use.outliers import compare_with_rest
 
 

@@ -1,6 +1,5 @@
 """dicot paper --run as a user types it."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,11 +49,11 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
     called = []
     monkeypatch.setattr("dicot.paper.maps.run_maps", lambda name, path, **more: called.append((name, path, more)))
-    monkeypatch.setattr("dicot.paper.exhibits.page.write_paper", lambda *words: [])
+    monkeypatch.setattr("dicot.paper.page.write_paper", lambda *words: [])
     Path("results").mkdir()
     Path("results/a.csv").write_text("")
     Path("results/maps.npz").write_bytes(b"maps")
-    monkeypatch.setattr(sys.modules["dicot.cli.paper"], "_read", lambda *words: (Path(), ([], [])))
+    monkeypatch.setattr("dicot.judge.bench.ledger.read_records", lambda *words: ([], []))
     call = ["paper", "--run", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
     assert "Maps of waves.npz would be written to out/maps.npz" in dicot(*call, "--dry-run")
     assert not called and not Path("out").exists()

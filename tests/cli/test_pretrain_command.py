@@ -14,7 +14,7 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, OutputError
 from dicot.core.storage.locks import only_writer
 from dicot.methods.dicot import DiCOT
-from dicot.model.arguments import grouped
+from dicot.model.presets import grouped
 from dicot.model.runs import pretrain_into
 
 STEPS = 6

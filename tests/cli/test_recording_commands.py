@@ -115,7 +115,7 @@ def test_a_toml_beside_the_recordings_keeps_commands_short(tmp_path: Path) -> No
     assert "1 channel(s): y" in dicot("inspect", folder), "inspect goes by it too"
     dicot("embed", model, folder, "--out", out, "--stride", "100%", "--device", "cpu")  # an option wins
     source = read_vectors(out).source
-    assert source is not None and source["stride"] == source["n_times"] == settings["preparation"]["n_times"]
+    assert source is not None and source.stride == source.n_times == settings["preparation"]["n_times"]
     write(folder / "wednesday.csv")
     said = dicot("embed", model, folder, "--out", out, "--append", "--stride", "100%", "--device", "cpu")
     assert "new ones" in said and len(set(read_vectors(out).recording)) == 3
@@ -149,8 +149,8 @@ def test_vectors_of_cases_say_their_source_too(tmp_path: Path) -> None:
     dicot("pretrain", "synthetic", "--out", model, *SMALL)
     dicot("embed", model, "synthetic", "--out", out, "--device", "cpu")
     source = read_vectors(out).source
-    assert source is not None and (source["kind"], source["data"]) == ("name", ["synthetic"])
-    assert source["model"] == model_hash(model)
+    assert source is not None and (source.kind, source.data) == ("name", ("synthetic",))
+    assert source.model == model_hash(model)
     with pytest.raises(InputError, match="--append is for recordings"):
         dicot("embed", model, "synthetic", "--out", out, "--append", "--device", "cpu")
 
@@ -216,7 +216,11 @@ def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) ->
     assert "0.0194" in said
     said = dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "2", "--before", "6", "-k", "5")
     assert [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")] == ["4", "3"]
-    for like, message in (("a@x", "RECORDING@SECONDS"), ("c@1", "Unknown recording 'c'"), ("77", "row 77")):
+    for like, message in (
+        ("a@x", "RECORDING@SECONDS"),
+        ("c@1", "Unknown recording 'c'"),
+        ("77", "0 to 5; got .77"),
+    ):
         with pytest.raises(InputError, match=message):
             dicot("search", tmp_path / "v.npz", "--like", like)
     with pytest.raises(InputError, match="groups of this file are numbers"):

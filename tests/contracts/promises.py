@@ -26,7 +26,7 @@ from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import PRESETS, Preset
 from dicot.nets.encoders import ENCODERS, FCN, Encoder, InceptionTime, build_encoder, encoder_name
 from dicot.train import Recipe, pretrain
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 from tests.commands import dicot
 from tests.conftest import make_waves
 from tests.contracts.toys import Stack

@@ -1,13 +1,10 @@
 """A corpus on disk: rows in any order, and no damage that goes unnoticed."""
 
-import json
-
 import numpy as np
 import pytest
 from tests.corpus.folders import WINDOW, write_recordings
 
 from dicot.core.errors import InputError, ModelFileError
-from dicot.core.storage import sealed
 from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
 
@@ -62,20 +59,3 @@ def test_the_fingerprint_changes_with_a_value_and_not_with_the_place(folder, tmp
     (tmp_path / "r" / "r0.npz").unlink()
     build_corpus(tmp_path / "r", tmp_path / "other", **WINDOW, channels=["x", "y"], label="label")
     assert Corpus.open(tmp_path / "other").fingerprint() != first
-
-
-def test_a_corpus_of_version_0_1_is_read(folder):
-    sound = Corpus.open(folder)
-    new = json.loads((folder / "manifest.json").read_text())
-    old = {key: new["about"][key] for key in ("channels", "rate", "stride", "sources")}
-    old["options"] = {**new["about"]["reading"], "unit": None, "dtype": "float32", "shard_bytes": 2000}
-    old |= {"format": "dicot-corpus", "format_version": 1, "dtype": "float32", "shape": new["shape"]}
-    old |= {"shards": [{("windows" if k == "rows" else k): v for k, v in one.items()} for one in new["shards"]]}
-    (folder / "manifest.json").write_text(json.dumps(sealed(old)))
-    again = Corpus.open(folder, verify=True)
-    assert (
-        again.reading == sound.reading and again.sources == sound.sources and again.fingerprint() == sound.fingerprint()
-    )
-    (folder / "manifest.json").write_text(json.dumps(sealed({**old, "dtype": "float16"})))
-    with pytest.raises(ModelFileError, match="float16 are not read any more"):
-        Corpus.open(folder)

@@ -37,7 +37,7 @@ def test_vectors_are_those_of_the_windows_and_know_their_place(corpus, tmp_path)
     np.testing.assert_array_equal(held.x[:, :2], corpus[:].mean(axis=2))
     for name, values in corpus.columns().items():
         np.testing.assert_array_equal(getattr(held, name), values)
-    assert held.source is not None and list(held.source["recordings"]) == ["r0", "r1", "r2", "r3"]
+    assert held.source is not None and list(held.source.recordings) == ["r0", "r1", "r2", "r3"]
 
 
 @pytest.mark.slow

@@ -302,7 +302,7 @@ def test_a_channel_without_any_value_is_refused_and_not_made_up(
     silent: Path, name: str, said: str, resample: bool
 ) -> None:
     from dicot.store.build import build_corpus
-    from dicot.store.recordings import embed_recordings
+    from dicot.store.embedding import embed_recordings
 
     cut: Any = {"window": 20, "stride": 20, "missing": "interpolate", "resample": resample}
     some = [silent / "a.csv", silent / f"{name}.csv"]

@@ -12,17 +12,15 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.judge.evaluation import saved as saved_contender
-from dicot.model.arguments import grouped
-from dicot.model.embedding import embed, pooled_dim
-from dicot.model.embedding.bank import Bank
-from dicot.model.embedding.composition import fit_composition
-from dicot.model.embedding.contests import Contests
+from dicot.model.embedding import embed, fit_composition, pooled_dim
 from dicot.model.estimator import fit_many
 from dicot.model.files import BESIDE
+from dicot.model.kernels import Bank, Contests
+from dicot.model.presets import grouped
 from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
 
-EVERYTHING = {"pooling": "layers", "difference": True, "bank": "mixed", "n_components": 12}
+EVERYTHING = {"pooling": "layers", "bank": "mixed", "n_components": 12}
 
 
 def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
@@ -41,7 +39,6 @@ def fitted(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "value", "length"),
     [
-        ("difference", True, 48),
         ("bank", 168, 24 + 168),
         ("bank", "mixed", 24 + 2016 + 2 * 512),
         ("n_components", 12, 12),
@@ -62,19 +59,6 @@ def test_parts_one_by_one(waves, name, value, length):
     if value == "mixed":
         contests = Contests.draw(2, 32, seed=1).transform(torch.from_numpy(waves.x)).numpy()
         np.testing.assert_allclose(z[:, 24 + 2016 :], contests, atol=1e-5)
-
-
-def test_differences_are_given_the_scale_of_the_cases(waves):
-    x = 5 + 3 * waves.x
-    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()
-    composition = fit_composition(encoder, x, pooling="mean", difference=True)
-    steps = np.diff(x.astype(np.float64), axis=2)
-    steps = np.concatenate([steps[..., :1], steps], axis=2)
-    axes = (0, 2)
-    scaled = (steps - steps.mean(axes, keepdims=True)) / steps.std(axes, keepdims=True)
-    scaled = scaled * x.std(axes, keepdims=True) + x.mean(axes, keepdims=True)
-    expected = embed(encoder, scaled.astype(np.float32), device="cpu")
-    np.testing.assert_allclose(embed(encoder, x, composer=composition, device="cpu")[:, 8:], expected, atol=1e-4)
 
 
 def test_a_case_does_not_depend_on_its_company(fitted, waves):
@@ -103,12 +87,6 @@ def test_without_parts_a_model_is_saved_as_ever(tmp_path, waves):
     assert load((folder / "model.safetensors").read_bytes()).keys() == made.encoder_.state_dict().keys()
     config = json.loads((folder / "config.json").read_text())
     assert "beside" not in config
-    for name in ("difference", "bank", "n_components"):  # a config of an older version has no such parameters
-        del config["estimator"][name]
-    del config["sha256"]
-    (folder / "config.json").write_text(json.dumps(config))
-    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
-    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
 
 
 def rewritten(folder, change, tmp_path):
@@ -155,19 +133,17 @@ def claim(name, value):
 @pytest.mark.parametrize(
     "change",
     [
-        put("difference", lambda t: t * float("nan")),
         put("bank.layout", lambda t: t * 0),
         put("bank.layout", lambda t: t * 1000),
         put("bank.channels", lambda t: t[:, :, :1].clone()),
         put("bank.biases", lambda t: t[:80].clone()),
         put("contests.taps", lambda t: t[:, :1].clone()),
-        put("compression.weight", lambda t: t[:, :0].clone()),
         put("compression.weight", lambda t: t[1:].clone()),
         drop("bank.layout"),
         drop("contests.taps"),
         claim("more", {"shape": [1], "type": "float32"}),
-        claim("difference", {"shape": [2, 2], "type": "object"}),
-        claim("difference", {"shape": [10**15, 2], "type": "float32"}),
+        claim("bank.biases", {"shape": [2, 2], "type": "object"}),
+        claim("bank.biases", {"shape": [10**15, 2], "type": "float32"}),
     ],
 )
 def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
@@ -178,7 +154,7 @@ def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"bank": 83}, {"bank": "both"}, {"bank": 100.5}, {"bank": 10_000}, {"n_components": 2049}, {"difference": "yes"}],
+    [{"bank": 83}, {"bank": "both"}, {"bank": 100.5}, {"bank": 10_000}, {"n_components": 2049}],
 )
 def test_settings_that_make_no_sense_are_refused(waves, settings):
     with pytest.raises(InputError, match=str(next(iter(settings.values())))):
@@ -210,11 +186,11 @@ def test_other_lengths_and_few_time_steps(waves):
 
 
 def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
-    monkeypatch.setattr("dicot.model.embedding.composition.MOST_CASES", 10)
+    monkeypatch.setattr("dicot.model.embedding.MOST_CASES", 10)
     np.save(tmp_path / "x.npy", waves.x)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()
-    settings = {"pooling": "mean", "bank": 84, "difference": True, "n_components": 100, "device": "cpu"}
+    settings = {"pooling": "mean", "bank": 84, "n_components": 100, "device": "cpu"}
     one, other = (fit_composition(encoder, mapped, seed=seed, **settings) for seed in (1, 2))
     assert one.dim(8) == 9, "ten cases have nine components"
     assert not torch.equal(one.tensors()["compression.mean"], other.tensors()["compression.mean"])
@@ -225,7 +201,7 @@ def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
 
 def test_float64_encoders(waves):
     encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 8}).double().eval()
-    settings = {"pooling": "layers", "bank": 84, "difference": True}
+    settings = {"pooling": "layers", "bank": 84}
     composition = fit_composition(encoder, waves.x, n_components=5, device="cpu", **settings)
     z = embed(encoder, waves.x, pooling="layers", composer=composition, device="cpu")
     assert z.dtype == np.float64 and z.shape == (24, 5)
@@ -240,7 +216,7 @@ def test_a_saved_model_is_another_contender_with_other_parts(waves):
 @pytest.mark.parametrize("bank", ["84", "mixed"])
 def test_on_the_command_line(tmp_path, waves, bank):
     np.savez(tmp_path / "a.npz", X=waves.x)
-    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=layers")
+    given = (f"bank={bank}", "n_components=7", "pooling=layers")
     flags = [word for one in given for word in ("--set", one)]
     usual = ["--method", "dicot", "--steps", "1", "--set", "dim=8", "--set", "batch_size=4", "--device", "cpu"]
     dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))

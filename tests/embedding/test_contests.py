@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.model.embedding.contests import N_GROUPS, Contests
+from dicot.model.kernels import N_GROUPS, Contests
 
 
 def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:

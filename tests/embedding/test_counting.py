@@ -5,11 +5,10 @@ import pytest
 import torch
 
 from dicot.core.gpu.device import host_threads
-from dicot.model.embedding import counting
-from dicot.model.embedding.bank import Bank
-from dicot.model.embedding.contests import Contests
+from dicot.model import kernels
+from dicot.model.kernels import Bank, Contests
 
-compiled = pytest.mark.skipif(counting.C.library is None, reason="there is no C compiler here")
+compiled = pytest.mark.skipif(kernels.C.library is None, reason="there is no C compiler here")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 SHAPES = [(1, 1), (3, 5), (1, 9), (2, 36), (6, 128), (9, 33), (12, 50), (70, 40), (1, 1501)]
 
@@ -23,7 +22,7 @@ def walks(n: int, n_channels: int, n_times: int) -> torch.Tensor:
 
 def by_operators(part: Bank | Contests, x: torch.Tensor) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "is_compiled", lambda x: False)
+        patch.setattr(kernels, "_is_compiled", lambda x: False)
         return part.transform(x)
 
 
@@ -32,7 +31,7 @@ def by_operators(part: Bank | Contests, x: torch.Tensor) -> torch.Tensor:
 def test_c_counts_as_the_operators_do(n_channels, n_times):
     """Not one time step is counted otherwise, in cases of the fitted length and of others."""
     x = walks(4, n_channels, n_times)
-    assert counting.is_compiled(x)
+    assert kernels._is_compiled(x)
     bank, contests = Bank.fit(x.numpy(), 84 * 10, seed=1), Contests.draw(n_channels, n_times, seed=1)
     for cases in (x, walks(3, n_channels, 20), walks(3, n_channels, 333)):
         torch.testing.assert_close(bank.transform(cases), by_operators(bank, cases), rtol=1e-6, atol=0)
@@ -65,6 +64,6 @@ def test_a_gpu_counts_as_the_operators_and_the_cpu_do(n_channels, n_times):
     x = walks(7, n_channels, n_times).cuda()
     for host in (Bank.fit(x.cpu().numpy(), seed=1), Contests.draw(n_channels, n_times, seed=1)):
         part = host.to(x)
-        assert counting.is_compiled(x)
+        assert kernels._is_compiled(x)
         for other in (by_operators(part, x).cpu(), host.transform(x.cpu())):
             torch.testing.assert_close(part.transform(x).cpu(), other, rtol=1e-4, atol=1e-5)

@@ -5,7 +5,7 @@ from tests.own import Net
 from torch import nn
 
 from dicot.nets.encoders import ENCODERS, FCN, InceptionTime, ResNet, as_encoder
-from dicot.nets.encoders.inspection import stages_of
+from dicot.nets.encoders.base import stages_of
 
 
 @pytest.fixture(params=ENCODERS)

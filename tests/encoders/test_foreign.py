@@ -13,7 +13,7 @@ from dicot.methods import METHODS, Batch, build_method
 from dicot.model.embedding import embed, pooled_dim
 from dicot.nets.encoders import ForeignEncoder, as_encoder
 from dicot.train import Recipe, pretrain
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 
 
 class MeanOverTime(nn.Module):

@@ -7,9 +7,9 @@ from torch.nn import functional as F
 
 from dicot.core.errors import InputError
 from dicot.nets.encoders import ENCODERS, Encoder, build_encoder
+from dicot.nets.encoders.base import same_margins
 from dicot.nets.encoders.inception.convolution import joined
 from dicot.nets.encoders.inception.frozen import Dense, Direct, Scratch, Spectral
-from dicot.nets.encoders.padding import same_margins
 
 LENGTHS = [1, 2, 12, 13, 64, 65, 200]
 

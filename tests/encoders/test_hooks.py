@@ -7,7 +7,7 @@ from torch import nn
 
 from dicot.model.embedding import embed
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inspection import has_hooks
+from dicot.nets.encoders.base import Modules
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 
@@ -30,13 +30,13 @@ KINDS = {
 def test_every_kind_of_hook_fires_in_training(encoder, kind):
     fired = []
     handle = KINDS[kind](encoder.block0.module1.bn, lambda *args: fired.append(1))
-    assert has_hooks(encoder)
+    assert Modules(encoder).have_hooks()
     x = torch.randn(4, 2, 20)
     encoder.train()(x).sum().backward()
     assert len(fired) == 1
     handle.remove()
     encoder(x).sum().backward()
-    assert len(fired) == 1 and not has_hooks(encoder)
+    assert len(fired) == 1 and not Modules(encoder).have_hooks()
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])

@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional as F
 
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception import convolution, training
-from dicot.nets.encoders.padding import same_margins
+from dicot.nets.encoders.base import same_margins
+from dicot.nets.encoders.inception import convolution, definition
 
 LENGTHS = [1, 2, 7, 12, 40, 160, 161, 333]
 
@@ -57,8 +57,8 @@ def by_definition(encoder: InceptionTime, x: torch.Tensor) -> torch.Tensor:
 def test_pass_equals_the_definition(n_times, joined, monkeypatch):
     """Features, gradients and running statistics; ties in the pooling included, since half of what it reads is 0."""
     if joined:  # as on a GPU
-        usual = training._groups
-        monkeypatch.setattr(training, "_groups", lambda module, _: usual(module, torch.device("cuda")))
+        usual = definition._groups
+        monkeypatch.setattr(definition, "_groups", lambda module, _: usual(module, torch.device("cuda")))
         monkeypatch.setattr(convolution, "transforms", with_both_forms)
     torch.manual_seed(n_times)
     expected = InceptionTime(2, dim=16).double().train()

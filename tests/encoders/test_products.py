@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception import products
+from dicot.nets.encoders.inception import convolution as products
 
 compiled = pytest.mark.skipif(products.C.library is None, reason="there is no C compiler here")
 
@@ -59,7 +59,7 @@ def test_matrix_products_are_those_in_double_precision(m, depth, n, turned, monk
     each = a.double() @ b.double()
     wanted = [each[0], each[1] + bias, each[2] + c, each, each.sum(dim=0)]
     products.addmm_(c, a[2], b[2])
-    ours = [products.mm(a[0], b[0]), products.addmm(bias, a[1], b[1]), c, products.bmm(a, b), products.summed_bmm(a, b)]
+    ours = [products.mm(a[0], b[0]), products.mm(a[1], b[1], bias), c, products.bmm(a, b), products.summed_bmm(a, b)]
     ours.append(products.bmm(a[0].expand(3, -1, -1), b))  # items may share a side
     wanted.append(a[0].double() @ b.double())
     for one, other in zip(ours, wanted, strict=True):

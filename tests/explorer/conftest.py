@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.data import Windows
-from dicot.explorer.assets import Asset, Assets
+from dicot.explorer.page import Asset, Assets
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
 from dicot.store.vectors import write_vectors
 
@@ -68,7 +68,7 @@ def workspace(folder: Path) -> ExplorerWorkspace:
 def client_of(workspace: ExplorerWorkspace, **headers: str) -> Any:
     """A client as the page is one; other headers in place of its own."""
     testclient = pytest.importorskip("fastapi.testclient", reason="fastapi and httpx are not installed")
-    from dicot.explorer.app import create_app
+    from dicot.explorer.server import create_app
 
     app = create_app(workspace, TOKEN, PORT, page_files())
     own = {"X-Dicot-Token": TOKEN, **headers}

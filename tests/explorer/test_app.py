@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.explorer.guard import LARGEST_BODY
+from dicot.explorer.server import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 from tests.commands import dicot
 from tests.explorer.conftest import PORT, TOKEN, client_of
 
@@ -277,7 +277,7 @@ def test_no_more_of_a_large_body_is_read_than_is_allowed(workspace: ExplorerWork
     """As a server hands it on, chunk by chunk, with or without a length that it announces."""
     import asyncio
 
-    from dicot.explorer.app import create_app
+    from dicot.explorer.server import create_app
 
     app = create_app(workspace, TOKEN, PORT, {})
     length = [(b"content-length", b"10")] if announced else [(b"transfer-encoding", b"chunked")]

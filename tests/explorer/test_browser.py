@@ -17,8 +17,11 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright drive
 from benchmarks.explorer import CHROMIUM, TOKEN, chromium, make_workspace, served  # noqa: E402
 
 from dicot import LabelStore  # noqa: E402
-from dicot.explorer.assets import load_assets  # noqa: E402
-from dicot.explorer.page import rows_of_page, write_page  # noqa: E402
+from dicot.explorer.page import (  # noqa: E402
+    load_assets,
+    rows_of_page,
+    write_page,
+)
 from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
 
 pytestmark = [

@@ -3,6 +3,7 @@
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class StandIn:
 
 
 def test_each_kind_of_map_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "load_umap", lambda: StandIn)
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=StandIn))
     first, second = (read_or_make(tmp_path / "v.npz", Vectors(blobs()), 0, print, kind) for kind in ("tsne", "umap"))
     assert "t-SNE" in first.title and second.title == "UMAP of 90 cases, 15 neighbours"
     monkeypatch.setattr(projection, "overview", lambda *args, **more: pytest.fail("a map is made again"))

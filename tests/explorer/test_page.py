@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.explorer.assets import Asset, load_assets
-from dicot.explorer.page import MOST_WINDOWS, joined, rows_of_page, write_page
+from dicot.explorer.page import MOST_WINDOWS, Asset, joined, load_assets, rows_of_page, write_page
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
 from tests.explorer.conftest import page_files
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.methods.infots.mixture import cutout, subsequence, window_slice, window_warp
+from dicot.methods.infots import cutout, subsequence, window_slice, window_warp
 from tests.golden.compare import Comparison, Vectors, cases
 
 TOLERANCE = 1e-9

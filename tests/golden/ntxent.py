@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.nets.losses import nt_xent, poly_nt_xent
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 

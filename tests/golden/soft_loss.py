@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from dicot.methods.soft import CaseSimilarity, sharpen, soft_contrast, soft_hierarchical_contrast, time_lag_weights
+from dicot.methods.soft import CaseSimilarity, sharpen
+from dicot.nets.hierarchy import contrast, hierarchical_contrast, soft_targets, time_lag_weights
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 SIMILARITY_ABSOLUTE = 1e-12
@@ -17,12 +18,12 @@ def check_soft_loss(vectors: Vectors) -> Comparison:
         _check_weights(out, label, case)
         z1, z2 = (torch.from_numpy(case[name]).requires_grad_() for name in ("z1", "z2"))  # (B, T, F)
         weights, tau_temp = torch.from_numpy(case["soft_batch"]), float(case["tau_temp"])
-        loss = soft_hierarchical_contrast(
+        loss = hierarchical_contrast(
             z1.transpose(1, 2),
             z2.transpose(1, 2),
-            weights if int(case["soft_instance"]) else None,
+            alpha=float(case["lambda_"]),
+            case_weights=weights if int(case["soft_instance"]) else None,
             tau_temp=tau_temp if int(case["soft_temporal"]) else 0.0,
-            lambda_=float(case["lambda_"]),
         )
         loss.backward()
         out.close(f"{label} loss", loss.item(), case["loss"], **loss_tolerance)
@@ -30,9 +31,10 @@ def check_soft_loss(vectors: Vectors) -> Comparison:
             out.close(f"{label} {name}", z.grad, case[name], absolute=GRADIENT_ABSOLUTE)
         lags = time_lag_weights(z1.shape[1], tau_temp, z1.dtype, z1.device)
         out.close(f"{label} timelag_level0", lags, case["timelag_level0"], relative=WEIGHTS_RELATIVE)
-        instance = soft_contrast(z1.transpose(0, 1), z2.transpose(0, 1), weights)
+        instance = contrast(z1.transpose(0, 1), z2.transpose(0, 1), soft_targets(weights))
         out.close(f"{label} inst_soft", instance.item(), case["inst_soft"], **loss_tolerance)
-        out.close(f"{label} temp_soft", soft_contrast(z1, z2, lags).item(), case["temp_soft"], **loss_tolerance)
+        temporal = contrast(z1, z2, soft_targets(lags))
+        out.close(f"{label} temp_soft", temporal.item(), case["temp_soft"], **loss_tolerance)
     return out
 
 

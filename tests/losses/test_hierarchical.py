@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.nets.losses import contrast as chunking
-from dicot.nets.losses.contrast import hierarchical_contrast
+from dicot.nets import hierarchy as chunking
+from dicot.nets.hierarchy import hierarchical_contrast
 
 
 def slow_pair(view1: np.ndarray, view2: np.ndarray) -> float:

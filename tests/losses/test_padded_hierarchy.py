@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from dicot.nets.losses.contrast import hierarchical_contrast
-from dicot.nets.losses.padded import padded_hierarchical_contrast
+from dicot.nets.hierarchy import hierarchical_contrast
 
 
 def views(*shape: int, garbage: float = 0.0, length: int = 0) -> list[torch.Tensor]:
@@ -22,7 +21,7 @@ def test_equals_the_loss_of_what_is_cut(n_cases, n_times, alpha, unit):
     """Whatever lies behind the end, its size included; it gets no gradient."""
     for length in range(1, n_times + 1):
         z1, z2 = views(n_cases, 3, n_times, garbage=1e4, length=length)
-        padded = padded_hierarchical_contrast(z1, z2, torch.tensor(length), alpha=alpha, temporal_unit=unit)
+        padded = hierarchical_contrast(z1, z2, alpha=alpha, temporal_unit=unit, length=torch.tensor(length))
         dpadded = torch.autograd.grad(padded, (z1, z2))
         cut = hierarchical_contrast(z1[..., :length], z2[..., :length], alpha=alpha, temporal_unit=unit)
         dcut = torch.autograd.grad(cut, (z1, z2))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dicot.nets.losses.view_contrast import view_contrast
+from dicot.nets.losses import view_contrast
 
 
 def slow(z1, z2, temperature) -> float:

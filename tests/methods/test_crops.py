@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.methods.cost import jitter, scale, shift
+from dicot.methods.cost import distort
 from dicot.methods.cropping import Crops, cut_crops, draw_crops, draw_shifts, shared_part
 
 SEEDS = st.integers(0, 2**32)
@@ -55,22 +55,13 @@ def test_every_length_place_and_shift_is_drawn():
     assert starts == {0, 1, 2, 3}
 
 
-@pytest.fixture(autouse=True)
-def _seed():
+def test_the_distortions_of_cost_come_by_chance_and_have_their_strength():
     torch.manual_seed(0)
-
-
-def test_scale_and_shift_are_one_number_per_case_and_channel():
-    x = torch.randn(4, 3, 10, dtype=torch.float64)
-    for change in (scale(x, 0.5, 1.0) / x, shift(x, 0.5, 1.0) - x):
-        torch.testing.assert_close(change, change[..., :1].expand_as(change))
-        assert len(change[..., 0].unique()) == 12
-
-
-def test_strengths():
     x = torch.ones(4000, 2, 5, dtype=torch.float64)
-    scaled, shifted, jittered = (change(x, 0.3, 1.0) for change in (scale, shift, jitter))
-    for out, correlated in ((scaled, True), (shifted, True), (jittered, False)):
-        assert out.mean().item() == pytest.approx(1, abs=0.02)
-        assert out.std().item() == pytest.approx(0.3, rel=0.05)
-        assert torch.equal(out[..., 0], out[..., 1]) == correlated
+    assert torch.equal(distort(x, 0.3, 0.0), x)
+    seen = distort(x, 0.3, 1.0)
+    assert seen.mean().item() == pytest.approx(1, abs=0.02)
+    assert seen.std().item() == pytest.approx(0.3 * 3**0.5, rel=0.05), "scale, shift and jitter"
+    assert seen.mean(dim=2).std().item() == pytest.approx(0.3 * 2.2**0.5, rel=0.05), "jitter alone is drawn per step"
+    changed = (distort(x, 0.3, 0.5) != x).any(dim=2).all(dim=1)
+    assert changed.double().mean().item() == pytest.approx(1 - 0.5**3, abs=0.02), "for each case apart"

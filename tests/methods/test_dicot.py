@@ -6,7 +6,7 @@ from dicot.methods.dicot import DiCOT
 from dicot.nets.encoders import InceptionTime
 from dicot.nets.losses import adjacent_block
 from dicot.nets.views import block_layout
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 
 
 def encoder() -> InceptionTime:

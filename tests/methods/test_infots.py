@@ -5,10 +5,9 @@ import torch.nn.functional as F
 
 from dicot.data import Windows
 from dicot.methods import Batch, InfoTS
-from dicot.methods.infots import Choices, meta_number, pooled_contrast, segment_contrast
-from dicot.methods.infots.mixture import mixing_weights, mixture
+from dicot.methods.infots import Choices, meta_number, mixing_weights, mixture, pooled_contrast, segment_contrast
 from dicot.nets.encoders import InceptionTime
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 
 
 def make(waves: Windows | None = None, n_channels: int = 2, **settings) -> InfoTS:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.methods.infots.mixture import cutout, subsequence
+from dicot.methods.infots import cutout, subsequence
 from dicot.methods.simmtm import markov_keep, mask_runs
 
 SETTINGS = [(0.5, 3), (0.15, 3), (0.75, 3), (0.9, 3), (0.5, 1), (0.3, 8), (0.6, 2.5)]

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dicot.methods.infots.mixture import CANDIDATES, candidates, mixing_weights, mixture
+from dicot.methods.infots import CANDIDATES, candidates, mixing_weights, mixture
 
 
 @pytest.fixture(autouse=True)

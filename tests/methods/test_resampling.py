@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from scipy.interpolate import PchipInterpolator
 
-from dicot.methods.infots.mixture import interpolate, warped_time, window_slice, window_warp
+from dicot.methods.infots import interpolate, warped_time, window_slice, window_warp
 
 
 def resized(x: torch.Tensor, n: int) -> torch.Tensor:

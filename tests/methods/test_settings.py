@@ -17,9 +17,10 @@ from dicot.nets.encoders import FCN
         ({"k": float("nan")}, "k must be a whole number or a list"),
         ({"k": [2, 10**20]}, "k must be .*; got .*2, 1000000000"),
         ({"k": "25"}, "k must be .*; got '25'"),
-        ({"temperature": float("inf")}, "temperature must be a finite number; got inf"),
-        ({"temperature": 10**400}, "temperature must be a finite number; got 1000"),
-        ({"overlap": True}, "overlap must be a finite number; got True"),
+        ({"temperature": float("inf")}, "temperature must be a finite number above 0; got inf"),
+        ({"temperature": 10**400}, "temperature must be a finite number above 0; got 1000"),
+        ({"overlap": True}, "overlap must be a finite number, 0 or more and below 1; got True"),
+        ({"temperature": 0}, "temperature must be a finite number above 0; got 0"),
         ({"ovrlap": 0.5, "positive": 3}, "no 'ovrlap' .*'overlap'.*positive must be text; got 3"),
     ],
 )

@@ -6,8 +6,9 @@ from dicot.data import Windows
 from dicot.methods import Batch, Soft, TS2Vec
 from dicot.methods import soft as similarity_module
 from dicot.methods.cropping import Crops
-from dicot.methods.soft import sharpen, soft_hierarchical_contrast
+from dicot.methods.soft import sharpen
 from dicot.nets.encoders import InceptionTime
+from dicot.nets.hierarchy import hierarchical_contrast
 from dicot.train import Checkpoint, Recipe, pretrain
 
 WHOLE = Crops(n_times=32, left=0, right=32, outer_left=0, outer_right=32)
@@ -34,7 +35,7 @@ def test_loss_by_hand(waves):
     np.fill_diagonal(distance, distance[~np.eye(24, dtype=bool)].min())
     similarity = 1 - (distance - distance.min(0)) / (distance.max(0) - distance.min(0))
     weights = sharpen(torch.from_numpy(similarity[np.ix_(index, index)]), 5.0, 0.4)
-    expected = soft_hierarchical_contrast(h, h, weights, tau_temp=0.5, lambda_=0.3)
+    expected = hierarchical_contrast(h, h, case_weights=weights, tau_temp=0.5, alpha=0.3)
     torch.testing.assert_close(method.loss(batch, WHOLE), expected, rtol=1e-5, atol=1e-6)
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.methods.soft import soft_contrast, soft_hierarchical_contrast, time_lag_weights
-from dicot.nets.losses.contrast import hierarchical_contrast, paired_contrast
+from dicot.nets.hierarchy import contrast, hierarchical_contrast, paired_contrast, soft_targets, time_lag_weights
 
 CPU = torch.device("cpu")
 
@@ -54,16 +53,15 @@ def draw(*shape: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_matches_the_slow_form(shape, tau_temp, lambda_, unit):
     z1, z2, weights = draw(*shape)
     for given, slow in ((torch.from_numpy(weights), weights), (None, np.eye(shape[0]))):
-        ours = soft_hierarchical_contrast(
-            torch.from_numpy(z1), torch.from_numpy(z2), given, tau_temp=tau_temp, lambda_=lambda_, temporal_unit=unit
-        )
+        views, settings = (torch.from_numpy(z1), torch.from_numpy(z2)), {"tau_temp": tau_temp, "temporal_unit": unit}
+        ours = hierarchical_contrast(*views, case_weights=given, alpha=lambda_, **settings)
         assert ours.item() == pytest.approx(slow_hierarchy(z1, z2, slow, tau_temp, lambda_, unit), abs=1e-12)
 
 
 def test_the_identity_is_the_hard_loss():
     z1, z2 = (torch.from_numpy(z) for z in draw(4, 6, 5)[:2])
-    torch.testing.assert_close(soft_contrast(z1, z2, torch.eye(6)), paired_contrast(z1, z2))
-    soft = soft_hierarchical_contrast(z1, z2, torch.eye(4), tau_temp=1e9)  # every lag but 0 weighs nothing
+    torch.testing.assert_close(contrast(z1, z2, soft_targets(torch.eye(6))), paired_contrast(z1, z2))
+    soft = hierarchical_contrast(z1, z2, case_weights=torch.eye(4), tau_temp=1e9)  # every lag but 0 weighs nothing
     torch.testing.assert_close(soft, hierarchical_contrast(z1, z2))
 
 

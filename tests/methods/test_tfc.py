@@ -6,8 +6,8 @@ from dicot.data import Windows
 from dicot.methods import Batch
 from dicot.methods.tfc import TFC, distort_spectrum, magnitude_spectrum
 from dicot.nets.encoders import FCN, InceptionTime, ResNet
-from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
-from dicot.nets.views.augmentation import jitter
+from dicot.nets.losses import nt_xent, poly_nt_xent
+from dicot.nets.views import jitter
 
 
 def build(**settings) -> TFC:

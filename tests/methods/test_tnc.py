@@ -12,7 +12,7 @@ from dicot.methods import TNC, Batch
 from dicot.methods.tnc import positive_unlabelled, reference_range
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 
 needs_adf = pytest.mark.skipif(not importlib.util.find_spec("statsmodels"), reason="the extra 'adf' is not installed")
 

@@ -1,11 +1,11 @@
 import torch
 
 from dicot.methods import Batch, TS2Vec
-from dicot.methods.averaging import AveragedEncoder
+from dicot.methods.base import AveragedEncoder
 from dicot.methods.cropping import Crops, encode_crops
 from dicot.methods.infots import SelfOptimised
 from dicot.nets.encoders import FCN, InceptionTime
-from dicot.nets.losses.contrast import hierarchical_contrast
+from dicot.nets.hierarchy import hierarchical_contrast
 from dicot.train import Recipe, pretrain
 
 APART = Crops(n_times=20, left=4, right=12, outer_left=1, outer_right=17)
@@ -39,14 +39,14 @@ def test_loss_by_hand():
 
 def test_two_calls_with_their_own_masks():
     encoder, x = Recorder(2, dim=8), torch.randn(64, 2, 20)
-    encode_crops(encoder.train(), x, APART, mask=0.25, dropout=0.0)
+    encode_crops(encoder.train(), x, APART, 3000, 0.25, 0.0)
     (first, keep1), (second, keep2) = encoder.seen
     assert (first.shape, second.shape) == ((64, 2, 11), (64, 2, 13))
     assert keep1.shape == (64, 11) and keep2.shape == (64, 13) and keep1.dtype == torch.bool
     assert 0.7 < torch.cat([keep1, keep2], dim=1).float().mean() < 0.8
     assert not torch.equal(keep1[:, :8], keep2[:, :8])
     encoder.seen.clear()
-    encode_crops(encoder.eval(), x, APART, mask=0.25, dropout=0.5)
+    encode_crops(encoder.eval(), x, APART, 3000, 0.25, 0.5)
     assert all(keep is None for _, keep in encoder.seen)
 
 

@@ -6,9 +6,9 @@ from dicot.data import Windows
 from dicot.methods import Batch, Places
 from dicot.methods.tstcc import TSTCC, future_steps
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.losses.nt_xent import nt_xent
-from dicot.nets.views.augmentation import jitter, permute, scale
-from dicot.train.draws import plan_generator
+from dicot.nets.losses import nt_xent
+from dicot.nets.views import jitter, permute, scale
+from dicot.train.batches import plan_generator
 
 
 def build(n_times: int = 32, **settings) -> TSTCC:

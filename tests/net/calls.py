@@ -10,17 +10,15 @@ import torch
 import dicot
 import dicot.paper.suites  # adds the paper's suites
 from dicot.data import inspect_recordings, suggest_windows
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import SUITES, suite_jobs
+from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
-from dicot.model.arguments import grouped
 from dicot.model.controls import CONTROLS
 from dicot.model.embedding import POOLINGS
-from dicot.model.presets import PRESETS
+from dicot.model.presets import PRESETS, grouped
 from dicot.nets.encoders import ENCODERS, build_encoder
 from dicot.store.build import build_corpus
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 
 Array = np.ndarray
 Facts = dict[str, Any]

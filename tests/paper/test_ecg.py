@@ -10,7 +10,7 @@ from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
 from dicot.data.datasets import load
 from dicot.paper.raw import prepare_by_name
-from dicot.paper.raw.ecg import RECORDS, all_starts, chunk_starts
+from dicot.paper.raw.physiology import RECORDS, all_starts, chunk_starts
 
 SHORTEST = 72 * 2500 + 100
 FIRST = 40  # sample of the first rhythm in every record

@@ -7,7 +7,8 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data.datasets.large import HARTH
 from dicot.paper.preparation import silent
-from dicot.paper.raw.harth import ACTIVITIES, TEST_SUBJECTS, read, read_subject
+from dicot.paper.raw.movement import HARTH_ACTIVITIES as ACTIVITIES
+from dicot.paper.raw.movement import HARTH_TEST, read_harth, read_harth_subject
 
 HEAD = "timestamp,back_x,back_y,back_z,thigh_x,thigh_y,thigh_z,label"
 
@@ -29,7 +30,7 @@ def test_windows_labels_and_people(tmp_path: Path) -> None:
     write(tmp_path, "S025", [130] * 250 + [14] * 250)  # a tie: the smaller code
     write(tmp_path, "S026", [7] * 249 + [8] * 251)
     (tmp_path / "notes.csv").write_text("not a recording")
-    prepared = read(tmp_path, {}, silent)
+    prepared = read_harth(tmp_path, silent)
     train, test = prepared.train, prepared.test
     assert train.x.shape == (4, 6, 500) and test.x.shape == (1, 6, 500)
     assert train.x[:3, 0, 0].tolist() == [0.5, 250.5, 500.5] and train.x[2, 0, -1] == 999.5
@@ -41,29 +42,29 @@ def test_windows_labels_and_people(tmp_path: Path) -> None:
 
 def test_the_last_four_of_the_22_files_test() -> None:
     people = [f"S{n:03d}" for n in (6, 8, 9, 10, *range(12, 30))]
-    assert len(people) == 22 and tuple(people[18:]) == TEST_SUBJECTS
+    assert len(people) == 22 and tuple(people[18:]) == HARTH_TEST
     assert HARTH.sizes.n_classes == 12 and HARTH.transfer_channels == (3, 4, 5)
 
 
 def test_faulty_files_are_named(tmp_path: Path) -> None:
     write(tmp_path, "S026", [1] * 600)
-    with pytest.raises(InputError, match="S026"):
-        read(tmp_path, {}, silent)
+    with pytest.raises(InputError, match="training part has no windows"):
+        read_harth(tmp_path, silent)
     with pytest.raises(InputError, match=r"S006\.csv.*\[9.0\]"):
-        read_subject(write(tmp_path, "S006", [9]))
+        read_harth_subject(write(tmp_path, "S006", [9]))
     (tmp_path / "S006.csv").write_text("time,x\n1,2\n")
     with pytest.raises(InputError, match=r"S006\.csv.*back_x"):
-        read_subject(tmp_path / "S006.csv")
+        read_harth_subject(tmp_path / "S006.csv")
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,five,6,1\n")
     with pytest.raises(InputError, match=r"S006\.csv.*five"):
-        read_subject(tmp_path / "S006.csv")
+        read_harth_subject(tmp_path / "S006.csv")
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,5,6,1\n2019,0,1,2,3,4,5,6,1\n")
     with pytest.raises(InputError, match=r"S006\.csv.*line 3.* 9"):
-        read_subject(tmp_path / "S006.csv")
+        read_harth_subject(tmp_path / "S006.csv")
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,0,1,2,3,4,5,6,1\n")
     with pytest.raises(InputError, match=r"S006\.csv.*more cells"):
-        read_subject(tmp_path / "S006.csv")
+        read_harth_subject(tmp_path / "S006.csv")
     (tmp_path / "copy").mkdir()
     write(tmp_path / "copy", "S026", [1] * 600)
     with pytest.raises(InputError, match="S026"):
-        read(tmp_path, {}, silent)
+        read_harth(tmp_path, silent)

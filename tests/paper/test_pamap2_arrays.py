@@ -11,7 +11,9 @@ import pytest
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets.base import Sizes
 from dicot.data.datasets.large import CONVERT_PAMAP2
-from dicot.paper.raw.pamap2 import EVERY, paper_arrays
+from dicot.paper.preparation import silent
+from dicot.paper.raw.movement import PAMAP2_EVERY as EVERY
+from dicot.paper.raw.movement import read_pamap2_arrays
 
 SMALL = Sizes(40, 20, 5, 8, 18)
 
@@ -30,16 +32,16 @@ def arrays(seed: int = 0, **more: np.ndarray) -> dict[str, np.ndarray]:
 
 def read(folder: Path, given: dict[str, np.ndarray], name: str = "PAMAP2.npz"):
     np.savez(folder / name, **given)
-    return paper_arrays(folder, SMALL)
+    return read_pamap2_arrays(folder, silent, SMALL)
 
 
 def test_a_pickled_file_is_converted_by_the_user_and_then_imported(tmp_path: Path) -> None:
     given = arrays()
     np.save(tmp_path / "PAMAP2.npy", np.array({**given, "max_len": 8}, dtype=object), allow_pickle=True)
     with pytest.raises(MissingDataError, match=r"PAMAP2\.npy, which is pickled.*allow_pickle"):
-        paper_arrays(tmp_path, SMALL)
+        read_pamap2_arrays(tmp_path, silent, SMALL)
     subprocess.run([sys.executable, *shlex.split(CONVERT_PAMAP2)[1:]], cwd=tmp_path, check=True)
-    parts = paper_arrays(tmp_path, SMALL)
+    parts = read_pamap2_arrays(tmp_path, silent, SMALL)
     assert np.array_equal(parts.train.x, given["train_data"].astype("f4")) and parts.train.x.flags.c_contiguous
     assert parts.train.y.tolist() == [i % 18 for i in range(40)] and parts.test.y.tolist() == [i % 3 for i in range(20)]
     assert set(parts.train.group) == {"subjects 1 to 7"} and set(parts.test.group) == {"subjects 8 and 9"}
@@ -65,8 +67,8 @@ def test_time_before_channels_and_a_validation_part_are_understood(tmp_path: Pat
         ({"train_data": np.zeros((41, 5, 8)), "train_label": np.arange(41) % 18}, "41 training cases instead of 40"),
         ({"train_label": np.arange(40) % 12, "test_label": np.arange(20) % 12}, "12 classes instead of 18"),
         ({"test_data": np.zeros((20, 5, 9))}, "shape"),
-        ({"test_label": np.full(20, 1.5)}, "whole numbers"),
-        ({"test_label": np.full(20, "a")}, "whole numbers"),
+        ({"test_label": np.full(20, 1.5)}, "19 classes instead of 18"),
+        ({"test_label": np.full(20, "a")}, "19 classes instead of 18"),
         ({"train_data": np.full((40, 5, 8), np.nan)}, "NaN or inf"),
         ({"train_label": np.arange(39)}, "a label each"),
     ],

@@ -5,15 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, MissingDataError
+from dicot.core.errors import InputError
 from dicot.judge.evaluation.run import Embedded
 from dicot.judge.protocols import Features
+from dicot.judge.report.frame import frame
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.paper import maps as bench_maps
-from dicot.paper.figures import drawn_maps
+from dicot.paper.figures import maps_part
 from dicot.paper.maps import run_maps
 from dicot.paper.suites import NOT_IN_PAPER
+from dicot.paper.tables import newest
 from dicot.use.projection import Maps, read_maps, write_maps
 
 QUICK = {"device": "cpu", "steps": 2}
@@ -32,10 +34,10 @@ def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, monkey
     assert set(maps.points) == {*METHODS, *CONTROLS} - set(NOT_IN_PAPER)
     assert {points.shape for points in maps.points.values()} == {(12, 2)}
     assert (maps.data_set, maps.seed, maps.steps) == ("waves", 1, 2) and maps.labels.tolist() == [1, 0, 2] * 4
-    part = drawn_maps(path)
+    (part,) = maps_part(newest(frame([]), path))
     assert part.title == "Maps of the test part of waves" and "A trial: every training had 2 steps." in part.text
     assert "t-SNE of 12 cases" in part.text and "seed 1" in part.text
-    figure = part.figures["maps"]()
+    figure = part.figures["figure5"]()
     found = [figure.index(f">{name}</text>") for name in ("dicot", "catt", "tstcc", "supervised", *CONTROLS)]
     assert found == sorted(found), "panels are in the order of the tables"
 
@@ -69,8 +71,6 @@ def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, monkeypatch):
 
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "maps.npz"
-    with pytest.raises(MissingDataError, match="no file of maps at .*paper --run"):
-        drawn_maps(path)
     sound = Maps("waves", "f", 1, 0, np.arange(3), {"dicot": np.ones((3, 2), "f4")}, {"dicot": "t-SNE"})
     for wrong in (
         replace(sound, labels=np.arange(4)),
@@ -81,9 +81,6 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         write_maps(path, wrong)
         with pytest.raises(InputError, match="is damaged"):
             read_maps(path)
-    write_maps(path, replace(sound, points={}, titles={}))
-    with pytest.raises(InputError, match="holds no map yet"):
-        drawn_maps(path)
     np.savez(path, dicot=np.ones((3, 2)))
     with pytest.raises(InputError, match="is no file of maps: labels, "):
         read_maps(path)

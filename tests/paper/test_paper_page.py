@@ -6,18 +6,15 @@ from pathlib import Path
 import pytest
 from tests.paper.records import everything
 
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.exchange import read_records
-from dicot.judge.bench.suites import suite_jobs
-from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document
+from dicot.judge.bench.ledger import read_records
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
+from dicot.judge.report.benchmark import Request
 from dicot.judge.report.frame import frame, trial_note
-from dicot.judge.report.parts import drawn
+from dicot.judge.report.page import drawn, to_document
 from dicot.paper import reports
-from dicot.paper.exhibits import EXHIBITS
-from dicot.paper.exhibits.page import paper_markdown
-from dicot.paper.lines import Column, column_of
+from dicot.paper.grid import Column, column_of
 from dicot.paper.numbers import paper_tables
-from dicot.paper.runs import outdated
+from dicot.paper.page import EXHIBITS, name_of, paper_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
@@ -33,7 +30,7 @@ def page():
 
 def section(text, key):
     """What stands on the page about one exhibit."""
-    return text.split(f"\n## {EXHIBITS[key].name(key)}. ")[1].split("\n## ")[0]
+    return text.split(f"\n## {name_of(key)}. ")[1].split("\n## ")[0]
 
 
 def table(text):
@@ -47,7 +44,7 @@ def table(text):
 def test_every_figure_and_table_of_the_paper_is_there_in_its_order(page):
     assert " ".join(EXHIBITS) == ORDER
     found = re.findall(r"^## ((?:Figure|Table) \d+)\. ", page, flags=re.M)
-    assert found == [one.name(key) for key, one in EXHIBITS.items()]
+    assert found == [name_of(key) for key in EXHIBITS]
 
 
 def test_without_a_record_each_exhibit_says_what_is_missing_and_shows_the_papers_numbers():
@@ -161,18 +158,16 @@ def published():
 def test_the_published_page_is_that_of_the_published_results():
     maps = ROOT / "results" / "maps.npz"
     page = ROOT / "docs" / "results" / "paper" / "report.md"
-    old = outdated(published_results())
-    assert page.read_text(encoding="utf-8") == paper_markdown(published(), maps, outdated=old), (
+    assert page.read_text(encoding="utf-8") == paper_markdown(published(), maps), (
         "Make it anew: dicot paper --records results --out docs/results/paper"
     )
 
 
 @pytest.mark.parametrize("suite", ["ucr", "uea"])
 def test_the_published_reports_are_those_of_the_published_results(suite):
-    request, older = requested(suite, published(), beside=reports)
-    parts = drawn(report_parts(request), named_only=True)
-    facts = report_facts(request.data, older, "", "")
-    made = to_document(f"Benchmark: {suite}", facts, trial_note(request.data), parts)
+    request = Request.of(suite, published(), beside=reports)
+    parts = drawn(request.parts(), named_only=True)
+    made = to_document(f"Benchmark: {suite}", request.facts(), trial_note(request.data), parts)
     text = (ROOT / "docs" / "results" / suite / "report.md").read_text(encoding="utf-8")
     changing = re.compile(r"^- (report made|command|no record of): .*\n", flags=re.M)
     assert changing.sub("", text) == changing.sub("", made), (

@@ -17,11 +17,11 @@ from dicot.paper.preparation import PreparedParts, Raw, each, prepare, raw_files
 TOY = LargeSet("toy", "https://a", "free", "nobody", "texts.", Sizes(3, 1, 1, 4, 2))
 
 
-def read(raw, settings, on_progress):
+def read(raw, on_progress, factor):
     """One window per file; the last file tests."""
     x = np.stack([np.loadtxt(path) for path in each(raw_files(raw, "*.txt", TOY.download), on_progress)])
     rows = np.arange(len(x))
-    every = Windows(x[:, None].astype(np.float32) * int(settings["factor"]), rows % 2, rows, "toy")
+    every = Windows(x[:, None].astype(np.float32) * int(factor), rows % 2, rows, "toy")
     return PreparedParts(every.subset(slice(-1)), every.subset(slice(-1, None)), ("even", "odd"), 5, ("made up",))
 
 
@@ -51,8 +51,8 @@ def test_the_card_says_all(raw: Path) -> None:
 
 
 def test_a_group_in_both_parts_is_refused_unless_it_is_known(raw: Path) -> None:
-    def one_person(*words):
-        good = read(*words)
+    def one_person(*words, **settings):
+        good = read(*words, **settings)
         train, test = (replace(part, group=np.zeros(len(part), int)) for part in (good.train, good.test))
         return replace(good, train=train, test=test)
 

@@ -9,7 +9,9 @@ from sklearn.model_selection import train_test_split
 
 from dicot.paper.preparation import silent
 from dicot.paper.raw import READERS
-from dicot.paper.raw.skoda import GESTURES, VARIABLE, blocked, read_arm, read_shuffled, shuffled
+from dicot.paper.raw.movement import SKODA_GESTURES as GESTURES
+from dicot.paper.raw.movement import SKODA_VARIABLE as VARIABLE
+from dicot.paper.raw.movement import blocked, read_skoda_arm, read_skoda_shuffled, shuffled
 
 RUNS = [(32, 400), (48, 260), (32, 149), (50, 150), (57, 49), (48, 260)]
 
@@ -30,8 +32,8 @@ def raw(tmp_path: Path) -> Path:
 
 
 def test_the_papers_windows_are_shuffled_rows(raw: Path) -> None:
-    prepared = read_shuffled(raw, {}, silent)
-    x, label = read_arm(raw)
+    prepared = read_skoda_shuffled(raw, silent)
+    x, label = read_skoda_arm(raw)
     for number, part in enumerate((prepared.train, prepared.test)):
         rows = np.concatenate([
             train_test_split(np.flatnonzero(label == code), test_size=0.2, random_state=1)[number]

@@ -11,7 +11,7 @@ from dicot.data.datasets import load
 from dicot.data.datasets.standins import around_sleep
 from dicot.paper.preparation import SizeWarning
 from dicot.paper.raw import prepare_by_name
-from dicot.paper.raw.sleep import read_night
+from dicot.paper.raw.physiology import read_night
 
 EEG = "EEG Fpz-Cz"
 TRAIN = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9)

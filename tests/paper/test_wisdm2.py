@@ -7,7 +7,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from dicot.paper.preparation import silent
-from dicot.paper.raw.wisdm2 import ACTIVITIES, read, read_log
+from dicot.paper.raw.movement import WISDM2_ACTIVITIES as ACTIVITIES
+from dicot.paper.raw.movement import read_wisdm2, read_wisdm2_log
 
 NAME = "WISDM_at_v2.0_raw.txt"
 Row = tuple[int, str, float, float, float]
@@ -51,7 +52,7 @@ def test_odd_lines(tmp_path: Path) -> None:
         line(good[3]),
     ]
     path = write(tmp_path, lines)
-    log = read_log(path)
+    log = read_wisdm2_log(path)
     assert log.user.tolist() == [1, 1, 2, 4]
     assert [ACTIVITIES[code] for code in log.label] == [*(row[1] for row in good[:3]), "Walking"]
     np.testing.assert_allclose(log.x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
@@ -88,7 +89,7 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
     rows = rows_of(users, 47)
     rows += rows_of(users[:3], 20)  # users come back later in the file
     write(tmp_path, [line(row) for row in rows])
-    prepared = read(tmp_path, {"borders": "cross"}, silent)
+    prepared = read_wisdm2(tmp_path, silent)
     for part, (x, y, who) in zip((prepared.train, prepared.test), by_hand(rows), strict=True):
         np.testing.assert_allclose(part.x, x, atol=1e-5)
         assert part.y.tolist() == y.tolist()  # type: ignore[union-attr]

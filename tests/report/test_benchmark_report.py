@@ -10,7 +10,7 @@ from tests.report.samples import SUITES, failed, several
 from dicot.judge.report.benchmark import narrowed, write_report
 from dicot.judge.report.frame import frame
 from dicot.paper import reports
-from dicot.paper.lines import of_the_papers_lines
+from dicot.paper.grid import of_the_papers_lines
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
 
@@ -75,7 +75,7 @@ def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
         if name.endswith(".svg"):
             assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
     page = Page(text)
-    assert page.open == [] and page.seen.count("svg") == 3
+    assert page.open == [] and page.seen.count("svg") == 2
     assert f"dicot report {EVIL}" in page.text
     ids = re.findall(r' id="(\S+?)"', text)
     assert len(ids) == len(set(ids))

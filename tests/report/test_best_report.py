@@ -137,10 +137,10 @@ def test_the_best_mean_is_marked_and_fewer_runs_never_are():
     rows = [{**row, "value": 99.0} if row["contender"] == "tnc" else row for row in made_up()]
     line = "Phone, watch and sleep recordings: ridge"
     (_, table), *_ = gains(latest(frame(rows)))
-    assert table.looks.loc[line, ["tnc", "best"]].tolist() == ["best", ""]
+    assert [table.cells[name][line].look for name in ("tnc", "best")] == ["best", ""]
     fewer = [row for row in rows if (row["contender"], row["target"]) != ("tnc", "hapt")]
     (_, table), *_ = gains(latest(frame(fewer)))
-    assert table.looks.tnc[line] == "" and table.looks.tnc["UEA archive: ridge"] == "best"
+    assert table.cells.tnc[line].look == "" and table.cells.tnc["UEA archive: ridge"].look == "best"
 
 
 def test_other_settings_of_a_contender_are_left_out_and_named():
@@ -157,4 +157,6 @@ def test_the_short_table_has_some_of_these_means():
     assert list(short.index) == list(SHORT_ROWS) and len(short) <= 6
     for title, (group, protocol) in SHORT_ROWS.items():
         for name in short.columns[:-1]:
-            assert float(short[name][title]) == pytest.approx(float(whole[name][f"{group}: {protocol}"]), abs=0.051)
+            assert float(short[name][title].text) == pytest.approx(
+                float(whole[name][f"{group}: {protocol}"].text), abs=0.051
+            )

@@ -5,9 +5,9 @@ import pytest
 from tests.report.samples import record
 
 from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document, write_report
-from dicot.judge.report.decision import decision_parts
+from dicot.judge.report.benchmark import Request, decision_parts, write_report
 from dicot.judge.report.frame import frame
+from dicot.judge.report.page import to_document
 
 SETS = ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")
 LEVELS = {"dicot": 80.0, "calibrated": 70.0, "random": 60.0, "minirocket": 75.0}
@@ -25,7 +25,7 @@ def rows(suite="ucr", levels=LEVELS, sets=SETS, spread=1.0, protocol="linear", s
 
 
 def opening(records, suite="ucr"):
-    parts = list(decision_parts(requested(suite, frame(records))[0]))
+    parts = list(decision_parts(Request.of(suite, frame(records))))
     return parts[0].lead if parts else (), parts[1].table if len(parts) > 1 else None
 
 
@@ -75,8 +75,8 @@ def test_sets_that_the_preset_was_chosen_on_do_not_decide():
 
 def test_it_is_the_first_sentence_of_every_form(tmp_path):
     data = frame(rows())
-    request, older = requested("ucr", data)
-    text = to_document("Benchmark: ucr", report_facts(request.data, older, "", ""), "", list(report_parts(request)))
+    request = Request.of("ucr", data)
+    text = to_document("Benchmark: ucr", request.facts(), "", list(request.parts()))
     assert text.split("\n")[2].startswith("Use dicot. By linear accuracy ")
     pytest.importorskip("matplotlib")
     write_report(tmp_path, "ucr", data)

@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 
 from dicot.judge.report.figures import (
+    PER_CLASS,
+    class_series,
     confusion,
     critical_difference,
     dots,
     loss_curve,
     map_panels,
     time_scatter,
-    win_tie_loss,
 )
 from dicot.paper.figures import power_curves, reference_curves, sub_blocks
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))
 NAMES = ["dicot", "<b>", "a_very long name of a contender -> with settings", "random"]
+CLASSES = np.array(["<b>", "run", "walk"])
+CASES = RNG.normal(size=(15, 2, 500))
 ACCURACY = RNG.normal(70, 5, size=(20, 4)) + np.array([6, 5, 0, -8])
 
 
@@ -40,8 +43,9 @@ FIGURES = {
     "curves": lambda: reference_curves({"dicot": [1.0, 2.0], "<b>": [2.0, np.nan]}, ["5", "all"], "cases", "accuracy"),
     "curves that end": lambda: power_curves({"<b>": ([8, 64], [1.0, 9.0])}, "batch size", "ms", {"<b>": 512.0}),
     "method": lambda: sub_blocks(POINTS[:, 0].tolist(), 4),
-    "wins": lambda: win_tie_loss({"<b>": (3, 0, 1), "catt": (1, 1, 0)}, "dicot"),
+    "series": lambda: class_series(CASES, CLASSES.repeat(5), ["x", "<b>"], CLASSES),
     "maps": lambda: map_panels({n: (POINTS[:9], np.arange(9) % 3) for n in ("dicot", "<b>")}),
+    "ringed": lambda: map_panels({"<b>": (POINTS[:9], np.arange(9) % 3)}, np.arange(4), POINTS[:2]),
 }
 
 
@@ -70,3 +74,12 @@ def test_the_diagram_repeats_and_shows_ranks_and_both_tests():
         assert text in all_words(svg)
     ranks = {f"{rank:.2f}" for rank in (-ACCURACY).argsort(axis=1).argsort(axis=1).mean(axis=0) + 1}
     assert ranks <= set(all_words(svg).split())
+
+
+def test_every_class_has_a_few_series_of_every_channel_on_one_scale():
+    svg = FIGURES["series"]()
+    assert svg.count("stroke: #0072b2") == 2 * PER_CLASS
+    assert {"<b> (5)", "run (5)", "walk (5)", "x", "<b>"} <= set(words(svg))
+    spike = np.zeros((2, 1, 10_000))
+    spike[0, 0, 5_003] = 9.0
+    assert "0 to 9" in words(class_series(spike, np.array(["a", "b"]), ["x"], np.array(["a", "b"])))

@@ -7,8 +7,8 @@ from tests.commands import dicot
 from tests.report.samples import SUITES, write_csv
 
 from dicot.judge.report.benchmark import write_report
-from dicot.judge.report.filenames import folder_name, slug
 from dicot.judge.report.frame import frame
+from dicot.judge.report.page import folder_name, slug
 
 EVIL = ("x/../../../stolen", "/tmp/stolen", "é" * 300, "a\0b")
 

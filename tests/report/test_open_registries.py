@@ -5,9 +5,7 @@ import re
 import pytest
 from tests.report.samples import CONTROLS, several
 
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Protocol
-from dicot.judge.protocols.metrics import Metric
+from dicot.judge.protocols import PROTOCOLS, Metric, Protocol
 from dicot.judge.report.benchmark import write_report
 from dicot.judge.report.frame import by_data_set, frame
 from dicot.judge.report.scores import data_set_table
@@ -55,7 +53,7 @@ def test_the_lowest_error_is_best_first_and_rank_one():
     assert standings(block)["rank"].tolist() == [1.0, 2.0, 3.0, 4.0]
     table = standing_table(block)
     assert bold(table, "average toy_error") == bold(table, "average rank") == ["toy"]
-    assert table.cells["average toy_error"]["toy"] == "1.2"  # the metric's decimals
+    assert table.cells["average toy_error"]["toy"].text == "1.2"  # the metric's decimals
     per_set = data_set_table(runs)
     assert all(bold(per_set, name) == ["toy"] for name in SETS)
     assert "lowest" in per_set.note and "highest" not in per_set.note

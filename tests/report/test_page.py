@@ -4,8 +4,7 @@ import re
 
 from tests.report.test_benchmark_report import Page
 
-from dicot.judge.report.page import render
-from dicot.judge.report.parts import Part, drawn
+from dicot.judge.report.page import Part, drawn, render
 from dicot.judge.report.tables import ABSENT, BEST, FAILED, Cell, text_table
 
 EVIL = '"><script>alert(1)</script>'

@@ -12,12 +12,9 @@ pytest.importorskip("playwright.sync_api", reason="playwright drives the browser
 
 from benchmarks.explorer import CHROMIUM, chromium
 
-from dicot.judge.report.figures import dots
-from dicot.judge.report.page import Opening, render
-from dicot.judge.report.parts import Part
-from dicot.judge.report.sketches import class_series, hover_map, shades
+from dicot.judge.report.figures import class_series, dots, map_panels
+from dicot.judge.report.page import DrawnWindow, Part, render, windows_page
 from dicot.judge.report.tables import Table, text_table
-from dicot.judge.report.windows import DrawnWindow, windows_page
 
 pytestmark = [
     pytest.mark.slow,
@@ -67,13 +64,14 @@ def test_a_report_fits_and_what_cannot_fit_scrolls(browser: Any, tmp_path: Path)
     x, names = np.random.default_rng(0).normal(size=(6, 2, 50)), np.array(["walk", LONG] * 3)
     figures = {
         "dots": dots({name: [90.0, 95.0] for name in DEMO}, "accuracy"),
-        "series": class_series(x, names, [LONG, "y"], shades(names)),
-        "map": hover_map(x[:, :, 0], names, names.tolist(), x, [LONG, "y"], shades(names), x[:, 0, 0] > 0, "map"),
+        "series": class_series(x, names, [LONG, "y"], np.unique(names)),
+        "map": map_panels({"map": (x[:, :, 0], names)}, ringed=x[:2, :, 0]),
     }
     more = scores([f"{number} of dicot" for number in range(30)])
-    parts = [Part("Scores", scores(DEMO), drawings=figures), Part("More", more)]
-    opening = Opening(f"{LONG} and best differ", (LONG,), (("why", f"dicot {LONG}"),))
-    wrong, hidden = cut_off(browser, tmp_path / "a.html", render(LONG, parts, {"command": LONG}, "banner", opening))
+    opening = Part("", lead=(f"{LONG} and best differ", LONG))
+    parts = [opening, Part("Scores", scores(DEMO), drawings=figures), Part("More", more)]
+    page = render(LONG, parts, {"command": LONG}, "banner", [("why", f"dicot {LONG}")])
+    wrong, hidden = cut_off(browser, tmp_path / "a.html", page)
     assert wrong == [] and hidden[0] == 0 < hidden[1]
 
 

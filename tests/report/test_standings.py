@@ -12,11 +12,10 @@ from dicot.judge.report.standings import (
     baseline_table,
     blocks,
     fit_times,
-    outcomes,
     standing_table,
     standings,
 )
-from dicot.paper.numbers import FOREST, NAMES, paper_cells, paper_tables
+from dicot.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
 
 
 def runs(rows, *metrics):
@@ -26,7 +25,12 @@ def runs(rows, *metrics):
 def paper_rows(suite):
     """The paper's table as if one seed of ours had given it."""
     keys = {name: key for key, name in NAMES.items()} | {FOREST: "raw-mean"}
-    return [record(suite, keys[c.name], c.place, c.mean, c.labels, c.metric) for c in paper_cells() if c.suite == suite]
+    rows = []
+    for (line, column), value in printed(suite).stack().items():
+        place, _, metric = column.partition(" ")
+        if place != "average":
+            rows.append(record(suite, keys[line], place, value, TABLES[suite][1], metric.lower() or "accuracy"))
+    return rows
 
 
 @pytest.mark.parametrize(("suite", "n_sets", "average", "rank"), [("ucr", 124, 81.33, 3.73), ("uea", 28, 71.24, 4.64)])
@@ -88,7 +92,7 @@ def test_a_source_is_fitted_once_however_many_targets_it_has():
 def test_a_time_is_one_of_a_run_that_was_alone_on_a_named_device(device):
     rows = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
     (block,) = blocks(runs([{**r, "device": device} if r["target"] == "b" else r for r in rows]))
-    assert set(standing_table(block).cells["time to fit"]) == {"not measured"}
+    assert {cell.text for cell in standing_table(block).cells["time to fit"]} == {"not measured"}
     # What is measured by itself gives its time to the other rows of the same fit.
     measured = several("s", ("dicot",), ("b",), ("cost",), ("fit_seconds",), device=device)
     data = frame(
@@ -109,8 +113,9 @@ def test_wins_ties_and_losses_by_hand():
     rows = {"dicot": (80, 70, 60), "catt": (79, 70, 61), "random": (10, 10, 10), "calibrated": (90, 90, 90)}
     (block,) = blocks(runs([record("s", c, d, three[i]) for c, three in rows.items() for i, d in enumerate("abc")]))
     assert baseline_line(block, None) == "dicot"
-    assert outcomes(block, "dicot") == {"catt": (1, 1, 1), "random": (3, 0, 0), "calibrated": (0, 0, 3)}
     table = baseline_table(block, "dicot")
     assert list(table.cells.index) == ["calibrated", "catt", "random"]
-    assert table.cells.loc["random"].tolist()[:4] == ["3", "0", "0", "+60.00"]
+    counts = {name: [text for text, _ in row[:3]] for name, row in table.rows()}
+    assert counts == {"calibrated": ["0", "0", "3"], "catt": ["1", "1", "1"], "random": ["3", "0", "0"]}
+    assert table.cells["mean difference"]["random"].text == "+60.00"
     assert baseline_line(block, "random") == "random" and baseline_line(block, "tnc") is None

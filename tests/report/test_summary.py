@@ -11,11 +11,10 @@ from tests.report.samples import ARCHIVE, SUITES, write_csv
 from dicot.core.errors import InputError
 from dicot.judge.report.frame import frame
 from dicot.paper.numbers import paper_tables
-from dicot.paper.summary import Marks, block_is_current, summary_markdown, write_block
+from dicot.paper.reports import summary_markdown, with_summary
 
 ROWS = [*SUITES["ucr"], *SUITES["uea"]]
-MARKS = Marks.of(["ucr", "uea"])
-BEGIN, END = MARKS
+BEGIN, END = "<!-- dicot report: begin -->", "<!-- dicot report: end -->"
 
 
 def test_the_summary_is_table_two_and_depends_on_the_records_alone():
@@ -28,13 +27,12 @@ def test_the_summary_is_table_two_and_depends_on_the_records_alone():
         summary_markdown(frame(r for r in ROWS if r["contender"] != "calibrated"))
 
 
-def test_the_block_is_replaced_and_nothing_else(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
-    assert not block_is_current(readme, "new\n", MARKS)
-    write_block(readme, "new\n", MARKS)
-    assert readme.read_text(encoding="utf-8") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert block_is_current(readme, "new\n", MARKS)
+def test_the_block_is_replaced_and_nothing_else():
+    made = with_summary(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new\n", ["ucr", "uea"])
+    assert made == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert with_summary(made, "new\n", ["ucr", "uea"]) == made
+    with pytest.raises(InputError, match="needs one line .*best: begin"):
+        with_summary(made, "new", ["best"])
 
 
 def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):

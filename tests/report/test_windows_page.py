@@ -5,7 +5,7 @@ import re
 import numpy as np
 from tests.report.test_benchmark_report import Page
 
-from dicot.judge.report.windows import MOST_POINTS, STRIP, WIDTH, DrawnWindow, line_path, windows_page
+from dicot.judge.report.page import MOST_POINTS, STRIP, WIDTH, DrawnWindow, line_path, windows_page
 
 EVIL = '"><script>alert(1)</script>'
 

@@ -4,7 +4,7 @@ import torch
 
 from dicot.methods import METHODS
 from dicot.methods.base import Method
-from dicot.train.draws import epoch_order, plan_generator, seed_step, weights_seed
+from dicot.train.batches import epoch_order, plan_generator, seed_step, weights_seed
 from dicot.train.encoded import encoded_per_time_step
 
 

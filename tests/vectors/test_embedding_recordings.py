@@ -10,7 +10,7 @@ from dicot.core.errors import DicotWarning, InputError
 from dicot.data import Windows
 from dicot.data.cases import Array
 from dicot.data.labels import labelled
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 from dicot.store.vectors import read_vectors, write_vectors
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
@@ -50,10 +50,10 @@ def test_rows_are_those_of_all_windows_at_once(folder: Path, tmp_path: Path, suf
     assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings", out.name], "a part was left"
     source = held.source
     assert source is not None
-    assert (source["kind"], source["data"], source["model"]) == ("recordings", [str(folder)], "abc")
-    assert (source["channels"], source["rate"], source["n_times"], source["stride"]) == (["x", "y"], 20.0, 20, 10)
-    assert CUT.items() <= source["options"].items()
-    assert source["recordings"]["tue"]["file"] == str(folder / "tue.csv")
+    assert (source.kind, source.data, source.model) == ("recordings", (str(folder),), "abc")
+    assert (source.channels, source.rate, source.n_times, source.stride) == (("x", "y"), 20.0, 20, 10)
+    assert CUT.items() <= source.options.items()
+    assert source.recordings["tue"]["file"] == str(folder / "tue.csv")
 
 
 def test_only_what_is_new_is_embedded(folder: Path, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_file_in_a_new_folder_does_not_rename_those_that_are_there(tmp_path: P
     embed_recordings(moments, "abc", out, folder, CUT, append=True)
     embed_recordings(moments, "abc", anew, folder, CUT)
     assert rows_of(out) == rows_of(anew)
-    assert set(read_vectors(out).source["recordings"]) == {"a", "new/a", "sub/a"}  # type: ignore[index]
+    assert set(read_vectors(out).source.recordings) == {"a", "new/a", "sub/a"}  # type: ignore[union-attr]
     altered(folder / "sub" / "a.csv")
     with pytest.raises(InputError, match=r"sub.a\.csv has changed since"):
         embed_recordings(moments, "abc", out, folder, CUT, append=True)

@@ -1,6 +1,7 @@
 """The series behind vectors: the very values that were embedded, found again by the file's own word or the user's."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.cases import Array
-from dicot.store.made_of import MadeOf
-from dicot.store.recordings import embed_recordings
+from dicot.store.embedding import embed_recordings
 from dicot.store.series import Series, series_of, why_absent
-from dicot.store.vectors import Vectors, read_vectors, write_vectors
+from dicot.store.vectors import MadeOf, Vectors, read_vectors, write_vectors
 
 
 def mean(windows: Windows) -> Array:
@@ -110,7 +110,9 @@ def test_a_file_of_several_groups_and_recordings_that_were_moved(tmp_path: Path)
     assert said.startswith(f"The recordings of {out} are gone: there is no {folder / 'both.csv'}.") and "--data" in said
     np.testing.assert_array_equal(found(vectors, moved).window(0), windows.x[0])
     (moved / "both.csv").rename(moved / "other.csv")
-    with pytest.raises(InputError, match=r"None of .*v\.npz .*: they are both:0, both:1, the data have other.*--data"):
+    with pytest.raises(
+        InputError, match=r"No recording of .*v\.npz can be shown. .* not among the data, other.*--data"
+    ):
         series_of(vectors, moved, {}, path=out)
 
 
@@ -212,10 +214,10 @@ def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
 
 def test_a_data_set_by_name_is_read_with_its_policies() -> None:
     source = MadeOf.of_cases("ItalyPowerDemand", {"missing": "zero"}, None, "abc")
-    known = Vectors(np.zeros((1096, 2), np.float32), source=source.to_dict())
+    known = Vectors(np.zeros((1096, 2), np.float32), source=source)
     window = found(known).window(1095)
     assert window is not None and window.shape == (1, 24)
-    gone = Vectors(np.zeros((4, 2), np.float32), source={**source.to_dict(), "data": ["no-such-set"]})
+    gone = Vectors(np.zeros((4, 2), np.float32), source=replace(source, data=("no-such-set",)))
     assert series_of(gone, None, {}) is None
     assert "'no-such-set' of v.npz is not on this machine" in why_absent(gone, Path("v.npz"))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.nets.views.augmentation import jitter, permute, scale, segment_order
+from dicot.nets.views import jitter, permute, scale, segment_order
 
 
 def slow_order(cuts: list[int], rank: list[int], n_times: int) -> np.ndarray:

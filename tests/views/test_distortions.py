@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.nets.views.distortions import (
+from dicot.nets.views import (
     Distortion,
     crop_and_resample,
     drop_channels,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,10 +34,11 @@ def classify(
     import numpy as np
 
     from dicot.core.errors import naming
+    from dicot.model.fewlabels import FewLabelClassifier
     from dicot.model.heads import check_head_file
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
-    from dicot.use.labels.accuracy import classify_cases
+    from dicot.use.labels.accuracy import honest_accuracy
 
     if out is not None:
         check_table_file(out)
@@ -47,18 +48,17 @@ def classify(
     given = _given(vectors, known, labels)
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
-        together = known.held_together(2) or known.held_together(1)
+        name, groups = known.held_together(2) or known.held_together(1) or ("group", None)
+    model = FewLabelClassifier().fit(known.x, given)
     with Bar("accuracy", 100) as bar:
-        found = classify_cases(
-            known.x, given, together, suggested=not drawn, on_fit=lambda done, total: bar.update(100 * done // total)
-        )
-    model, told = found.model, found.accuracy
+        how: dict[str, Any] = {"suggested": not drawn, "on_fit": lambda done, total: bar.update(100 * done // total)}
+        told = honest_accuracy(known.x, given, groups, group_name=name, **how)
 
     given_counts = [int((numbers == number).sum()) for number in range(len(model.classes_))]
     predicted = [int((model.transduction_ == name).sum()) for name in model.classes_]
     show_columns({"class": model.classes_, "given": given_counts, "predicted": predicted})
     typer.echo(str(told))
-    if measured := found.measured():
+    if measured := told.measured():
         typer.echo(measured)
     for warning in told.warnings:
         opt.warn(warning)
@@ -81,7 +81,7 @@ def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     """Return the labels that are known, from the file of labels or from the vectors' own column."""
     from dicot.core.errors import naming
     from dicot.data.labels import labelled
-    from dicot.use.labels.windows import put_on_windows, read_labels
+    from dicot.use.labels.store import put_on_windows, read_labels
 
     if labels is None:
         if known.label is None or not labelled(known.label).any():

@@ -96,7 +96,7 @@ def describe(folder: str, verify: bool) -> None:
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
     from dicot.data.reading import read_toml, toml_of
-    from dicot.store.sources import SCHEME
+    from dicot.store.corpus import SCHEME
 
     paths = dict.fromkeys(toml_of(source) for source in sources if SCHEME not in source)
     there = [path for path in paths if path.is_file()]

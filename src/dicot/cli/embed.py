@@ -64,7 +64,7 @@ def embed(
 def _embed_recordings(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool
 ) -> None:
-    from dicot.store.recordings import embed_recordings
+    from dicot.store.embedding import embed_recordings
 
     data = source.data
     done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), append=append)
@@ -139,8 +139,7 @@ def _embed_shards(
 def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path) -> None:
     from dicot.core.storage.locks import only_writer
     from dicot.data.datasets import load_parts
-    from dicot.store.made_of import MadeOf
-    from dicot.store.vectors import row_files, write_vectors
+    from dicot.store.vectors import MadeOf, row_files, write_vectors
 
     data, options = source.data, source.as_fitted(embedder)
     contents = load_parts(data, **options)

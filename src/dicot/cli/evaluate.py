@@ -18,8 +18,10 @@ from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
     from dicot.data import Split, Windows
-    from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
+    from dicot.judge.evaluation import Contender, Evaluation
+    from dicot.judge.evaluation.jobs import Unit
     from dicot.judge.protocols.base import AnyProtocol
+    from dicot.judge.protocols.network import Fitted
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -50,6 +52,7 @@ def evaluate(
     part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn.
     """
     from dicot.judge.evaluation import saved, with_controls
+    from dicot.judge.report.evaluation import write_evaluation
     from dicot.judge.report.verdict import verdict
 
     chosen, numbers = _protocols(protocols), opt.whole_numbers(seeds, "--seeds")
@@ -87,10 +90,26 @@ def evaluate(
     next_steps = _next_steps(data, said, out, model, result.models.get(hero), len(numbers))
     _show(found, trial, result.fixed)
     if out is not None:
-        contenders = {one.name: one.about for one in everyone}
-        _write_report(
-            out, split, hero, result, trial, found, next_steps, contenders, _class_names(data, split), warning
-        )
+        facts = {
+            "data set": f"{split.name}, {_sizes(split)} (fingerprint {split.train.fingerprint()})",
+            "training and test part": split.how,
+            "version": f"dicot {__version__}",
+            "command": shlex.join(["dicot", *sys.argv[1:]]),
+        }
+        for path in write_evaluation(
+            out,
+            split,
+            hero,
+            result,
+            trial,
+            found,
+            steps=next_steps,
+            facts=facts,
+            contenders={one.name: one.about for one in everyone},
+            classes=_class_names(data, split),
+            warning=warning,
+        ):
+            typer.echo(f"Wrote {path}")
         _write_vectors(out, source, policies, whole, hero, result.models[hero])
     typer.secho("What to do next", bold=True)
     for why, command in next_steps:
@@ -121,8 +140,7 @@ def _load(
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":
-    from dicot.judge.evaluation import every_protocol
-    from dicot.judge.protocols import PROTOCOLS
+    from dicot.judge.protocols import PROTOCOLS, every_protocol
 
     names = PROTOCOLS if text == "all" else opt.names_in(text)
     return [lookup(every_protocol(), name, "protocol")() for name in names]
@@ -131,11 +149,9 @@ def _protocols(text: str) -> "list[AnyProtocol]":
 def _check_outputs(out: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
     if out is not None:
-        from dicot.judge.report.figures import need_matplotlib
-        from dicot.judge.report.page import need_jinja2
+        from dicot.judge.report.page import need_packages
 
-        need_matplotlib()
-        need_jinja2()
+        need_packages()
         check_writable(out, folder=True)
 
 
@@ -248,6 +264,7 @@ def _next_steps(
 
 def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
     """Print the verdict, then the scores and what every protocol is."""
+    from dicot.judge.report.evaluation import protocol_texts
     from dicot.judge.report.frame import shown_metrics
     from dicot.judge.report.scores import evaluation_table
 
@@ -261,16 +278,8 @@ def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
     show_blocks(evaluation_table(data[data.metric.isin(names)], fixed))
     if others := [name for name in data.metric.unique() if name not in names]:
         say(f"In scores.csv of --out: {', '.join(others)}.")
-    for name, text in _descriptions(trial).items():
+    for name, text in protocol_texts(data).items():
         say(f"{name}: {text}", indent=2)
-
-
-def _descriptions(trial: "Trial") -> dict[str, str]:
-    """What each protocol of the scores is, as it says itself."""
-    from dicot.judge.evaluation import every_protocol
-
-    known = every_protocol()
-    return {name: known[name]().description for name in trial.data.protocol.unique() if name in known}
 
 
 def _class_names(data: str, split: "Split") -> dict[object, str]:
@@ -297,62 +306,6 @@ def _sizes(split: "Split") -> str:
     return text
 
 
-def _write_report(
-    out: Path,
-    split: "Split",
-    hero: str,
-    result: "Evaluation",
-    trial: "Trial",
-    found: "Verdict",
-    steps: Sequence[Step],
-    contenders: dict[str, str],
-    classes: dict[object, str],
-    warning: str,
-) -> None:
-    """Write scores.csv, the model and report.html into the folder."""
-    from dicot.core.storage import write_atomic
-    from dicot.data.collection import labelled_cases
-    from dicot.judge.bench.exchange import write_table
-    from dicot.judge.evaluation.run import embed_labelled
-    from dicot.judge.report.evaluation import Hero, ShownCases, evaluation_page
-
-    write_table(out / "scores.csv", result.results)
-    typer.echo(f"Wrote {out / 'scores.csv'}")
-    if (error := result.error(hero)) is not None:
-        raise InputError(f"{hero} failed, so there is no report: {error}")
-    times = {(one.contender, one.seed): one.fit_seconds for one in result.results if one.error is None}
-    facts: dict[str, object] = {
-        "data set": f"{split.name}, {_sizes(split)} (fingerprint {split.train.fingerprint()})",
-        "training and test part": split.how,
-        "seconds to fit": ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in times.items()),
-        "version": f"dicot {__version__}",
-        "command": shlex.join(["dicot", *sys.argv[1:]]),
-    }
-    model: Any = result.models[hero]
-    history: tuple[list[float], list[float]] = ([], [])
-    if hasattr(model, "save_pretrained"):
-        history = (model.history_.loss, model.history_.lr)
-        facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
-        typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
-    assert split.test is not None
-    train, test = labelled_cases(split.train), labelled_cases(split.test)
-    text = evaluation_page(
-        f"{hero} on {split.name}",
-        trial,
-        found,
-        Hero(hero, *(result.embeddings.get(hero) or embed_labelled(model, split)), *history),
-        ShownCases(train.x, test.x, train.channels, classes),
-        steps=steps,
-        facts=facts,
-        fixed=result.fixed,
-        protocols=_descriptions(trial),
-        contenders=contenders,
-        warning=warning,
-    )
-    write_atomic(out / "report.html", text.encode())
-    typer.echo(f"Wrote {out / 'report.html'}")
-
-
 def _write_vectors(
     out: Path, source: DataSource, policies: dict[str, Any], split: "Split", hero: str, model: Any
 ) -> None:
@@ -360,9 +313,8 @@ def _write_vectors(
     from dicot.data.datasets import is_path
     from dicot.judge.evaluation.run import cases_for
     from dicot.model.files import model_hash
-    from dicot.store.made_of import MadeOf
-    from dicot.store.recordings import embed_recordings
-    from dicot.store.vectors import write_vectors
+    from dicot.store.embedding import embed_recordings
+    from dicot.store.vectors import MadeOf, write_vectors
 
     def embed(part: "Windows") -> Any:
         return model.transform(cases_for(model, part)).astype("float32")

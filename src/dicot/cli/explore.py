@@ -25,40 +25,30 @@ def explore(
     rate=50, and with --export sample, the number of windows to draw.
     """
     from dicot.core.storage import check_writable
-    from dicot.explorer.assets import load_assets
-    from dicot.explorer.kept import KINDS
-    from dicot.explorer.page import rows_of_page, write_page
-    from dicot.explorer.serve import check_installed, listen, serve
+    from dicot.explorer.page import load_assets, rows_of_page, write_page
     from dicot.explorer.workspace import open_workspace
     from dicot.store.vectors import read_vectors
+    from dicot.use.projection import LANDMARKS
 
     said = opt.Settings(set_)
     options, sample = said.take(*opt.READING), said.take("sample").get("sample")
     said.rest()
     # What can be refused is refused before the map is made, which takes minutes.
-    lookup(dict.fromkeys(KINDS), map_kind, "map")
-    assets = load_assets()
-    if export is None:
-        if sample is not None:
-            raise InputError("sample is for --export; the page that is served shows all windows. Leave it out.")
-        check_installed()
-        listener = listen(port)
-    else:
+    lookup(LANDMARKS, map_kind, "map")
+    assets, rate = load_assets(), options.pop("rate", None)
+    opened = {"data": data, "options": options, "rate": rate, "labels": labels, "map_kind": map_kind, "say": _say}
+    if export is not None:
         check_writable(export)
         rows = rows_of_page(len(read_vectors(vectors)), sample)
-    try:
-        rate = options.pop("rate", None)
-        workspace = open_workspace(
-            vectors, data=data, options=options, rate=rate, labels=labels, map_kind=map_kind, say=_say
-        )
-        if export is not None:
-            write_page(export, workspace, rows, assets)
-            typer.echo(f"Wrote {export}")
-            return
-        serve(workspace, listener, assets, on_ready=_ready, open_browser=browser)
-    finally:
-        if export is None:
-            listener.close()
+        write_page(export, open_workspace(vectors, **opened), rows, assets)
+        typer.echo(f"Wrote {export}")
+        return
+    if sample is not None:
+        raise InputError("sample is for --export; the page that is served shows all windows. Leave it out.")
+    from dicot.explorer.server import listen, serve
+
+    with listen(port) as listener:
+        serve(open_workspace(vectors, **opened), listener, assets, on_ready=_ready, open_browser=browser)
     typer.echo("Stopped.")
 
 

@@ -72,8 +72,8 @@ def suggest_windows(
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
     from dicot.core.errors import naming
+    from dicot.use.labels.store import put_on_windows, read_labels
     from dicot.use.labels.suggestion import suggest
-    from dicot.use.labels.windows import put_on_windows, read_labels
 
     known = _placed(vectors)
     labels = read_labels(store) if store.exists() else {}

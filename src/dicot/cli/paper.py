@@ -12,8 +12,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dicot.judge.bench.crossing import SuiteOptions
-    from dicot.judge.bench.ledger import Contents
+    from dicot.judge.bench.suites import SuiteOptions
 
 RECORDS = Path("results")  # what is published with the library
 MAPS = "maps.npz"  # beside the records
@@ -34,54 +33,40 @@ def paper(
 
     With --run, --set takes workers, sets, seeds, steps, precision and schedule (per_step, per_epoch or both).
     """
+    from dicot.judge.bench.ledger import exports_in, read_records
     from dicot.judge.report.frame import frame
-    from dicot.judge.report.page import need_jinja2
-    from dicot.paper.exhibits.page import chosen, write_paper
-    from dicot.paper.runs import outdated
+    from dicot.judge.report.page import need_packages
+    from dicot.paper.page import MAPS_KEY, chosen, write_paper
 
-    need_jinja2()
+    need_packages()
     if ledger is not None and records is not None and not run:
         raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
     if (dry_run or set_) and not run:
         raise InputError("--dry-run and --set are for --run. Give it too, or leave them out.")
-    keys = list(chosen(opt.names_in(only)))
-    failed = False
+    exhibits, failed = chosen(opt.names_in(only)), False
     if run:
         said = opt.Settings(set_)
-        workers = said.take("workers").get("workers")
-        options = suite_options(said)
-        failed = _run(keys, options, ledger or LEDGER, _published(records), device, workers, dry_run)
+        workers, options = said.take("workers").get("workers"), suite_options(said)
+        published = exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
+        ledger, records = ledger or LEDGER, None
+        suites = list(dict.fromkeys(suite for one in exhibits.values() for suite in one.suites))
+        failed = bool(suites) and _run(suites, options, ledger, published, device, workers, dry_run)
+        if MAPS_KEY in exhibits:
+            _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
         if dry_run:
             return
-        ledger, records = ledger or LEDGER, None
-    place, (results, _) = _read(ledger, records)
-    data = frame(row for result in results for row in result.tidy())
-    paths = write_paper(out, data, place / MAPS, keys if only else (), outdated(results))
+    elif ledger is None and records is None:
+        ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
+    place = records or ledger or LEDGER
+    data = frame(row for result in read_records(ledger, records)[0] for row in result.tidy())
+    paths = write_paper(out, data, (place if place.is_dir() else place.parent) / MAPS, list(exhibits))
     typer.echo(f"Wrote {len(paths)} files, among them {out / 'report.html'}")
     if failed:
         raise typer.Exit(1)
 
 
-def _published(records: Path | None) -> "Sequence[Path]":
-    """What is taken over before anything is run: the records that are named, or those published with the library."""
-    from dicot.judge.bench.exchange import tables_in
-
-    return tables_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
-
-
-def _read(ledger: Path | None, records: Path | None) -> "tuple[Path, Contents]":
-    """Read what was recorded; the folder that it is in comes with it."""
-    from dicot.judge.bench.exchange import read_records
-
-    if ledger is None and records is None:
-        ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
-    place = records or ledger
-    assert place is not None
-    return (place if place.is_dir() else place.parent), read_records(ledger, records)
-
-
 def _run(
-    keys: "Sequence[str]",
+    suites: "Sequence[str]",
     options: "SuiteOptions",
     ledger: Path,
     published: "Sequence[Path]",
@@ -89,42 +74,29 @@ def _run(
     workers: int | None,
     dry_run: bool,
 ) -> bool:
-    """Run what is missing of these exhibits; whether something failed."""
-    from dicot.judge.bench.exchange import read_contents
-    from dicot.judge.bench.ledger import Ledger
+    """Run what these suites lack, beside what is published; whether something failed."""
+    from dicot.judge.bench.ledger import Ledger, read_contents
     from dicot.judge.bench.plan import make_plan
-    from dicot.paper.exhibits import EXHIBITS
-    from dicot.paper.exhibits import MAPS as MAPS_KEY
-    from dicot.paper.runs import cheapest_first, with_stand_ins
+    from dicot.paper.suites import cheapest_first, with_stand_ins
 
-    suites = list(dict.fromkeys(suite for key in keys for suite in EXHIBITS[key].suites))
-    failed = False
-    if suites:
-        jobs = with_stand_ins(suites, options)
-        sources = [read_contents(path) for path in published]
-        if dry_run and ledger.exists():
-            sources.append(read_contents(ledger))
-        with Ledger(":memory:" if dry_run else ledger) as book:
-            book.take(sources)
-            plan = make_plan(jobs, book)
-            announce(plan)
-            if dry_run:
-                show_plan(plan)
-            else:
-                book.enrol([job for job in jobs if job.key in plan.states])
-        if not dry_run:
-            todo = cheapest_first(plan.units)
-            failed = bool(run_units(todo, ledger, device, workers, plan.finished) or plan.unusable)
-    if MAPS_KEY in keys:
-        _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
-    return failed
+    jobs = with_stand_ins(suites, options)
+    known = [*published, *([ledger] if dry_run and ledger.exists() else [])]
+    with Ledger(":memory:" if dry_run else ledger) as book:
+        book.take([read_contents(path) for path in known])
+        plan = make_plan(jobs, book)
+        announce(plan)
+        if dry_run:
+            show_plan(plan)
+            return False
+        book.enrol([job for job in jobs if job.key in plan.states])
+    return bool(run_units(cheapest_first(plan.units), ledger, device, workers, plan.finished) or plan.unusable)
 
 
 def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
     """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
     from dicot.core.storage import write_atomic
     from dicot.paper.maps import run_maps
-    from dicot.paper.runs import maps_set
+    from dicot.paper.suites import maps_set
 
     before = next((one for table in published if (one := table.with_name(MAPS)).is_file()), None)
     if before is not None and not path.exists() and not dry_run:

@@ -23,9 +23,9 @@ def check_plot(plot: Path | None, data: str | None) -> None:
             raise InputError("--data is for --plot, which draws recordings. Give both, or leave it out.")
         return
     from dicot.core.storage import check_writable
-    from dicot.judge.report.page import need_jinja2
+    from dicot.judge.report.page import need_packages
 
-    need_jinja2()
+    need_packages()
     if plot.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--plot {plot} has the suffix {plot.suffix!r}; a page is an .html.")
     check_writable(plot)
@@ -43,7 +43,7 @@ def draw(
 ) -> None:
     """Write the page: the windows of these rows with what is said of each, in this order."""
     from dicot.core.storage import write_atomic
-    from dicot.judge.report.windows import DrawnWindow, windows_page
+    from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of, why_absent
 
     series = series_of(known, data, {}, path=vectors)
@@ -55,7 +55,7 @@ def draw(
         said = {name: cell(values[row]) for name, values in about.items() if cell(values[row])}
         title_of, span = f"row {row}", ("", "")
         if known.recording is not None and known.start is not None and known.end is not None:
-            unit = " s" if (known.source or {}).get("rate") else ""
+            unit = " s" if known.source is not None and known.source.rate else ""
             span = f"{known.start[row]:.10g}{unit}", f"{known.end[row]:.10g}{unit}"
             title_of = f"{known.recording[row]} @ {known.start[row]:.10g}"
         values = series.window(row)

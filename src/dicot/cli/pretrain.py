@@ -48,11 +48,11 @@ def pretrain(
 
     from dicot.core.gpu.memory import gpu_memory_of
     from dicot.core.processes.budget import memory_of
+    from dicot.core.processes.ranks import join_ranks
     from dicot.methods import METHODS
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.presets import find_preset, preset_name
     from dicot.model.runs import CHECKPOINT, pretrain_into
-    from dicot.train import join_ranks
 
     reading, settings = said.take(*opt.READING), said.take_model()
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))

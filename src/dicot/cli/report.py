@@ -9,7 +9,7 @@ import typer
 
 from dicot.cli.bench import LEDGER
 from dicot.cli.options import names_in
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, naming
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,13 +27,12 @@ def report(
     check: Annotated[bool, typer.Option("--check", help="Only say whether the table INTO is up to date.")] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
-    from dicot.judge.bench.exchange import read_records, write_table
-    from dicot.judge.report.benchmark import narrowed, write_report
-    from dicot.judge.report.filenames import folder_name
+    from dicot.judge.bench.ledger import read_records, write_table
+    from dicot.judge.report.benchmark import JOIN, narrowed, write_report
     from dicot.judge.report.frame import frame
-    from dicot.judge.report.layouts import JOIN
+    from dicot.judge.report.page import folder_name
     from dicot.paper import reports  # adds the layouts of the paper's suites
-    from dicot.paper.lines import of_the_papers_lines
+    from dicot.paper.grid import of_the_papers_lines
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
@@ -66,13 +65,17 @@ def report(
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", suites: list[str], check: bool) -> None:
-    from dicot.paper.summary import Marks, block_is_current, summary_markdown, write_block
+    from dicot.core.storage import write_atomic
+    from dicot.paper.reports import summary_markdown, with_summary
 
-    block, marks = summary_markdown(data), Marks.of(suites)
+    block = summary_markdown(data)
+    with naming(path):
+        text = path.read_text(encoding="utf-8")
+        current = with_summary(text, block, suites)
     if not check:
-        write_block(path, block, marks)
+        write_atomic(path, current.encode())
         typer.echo(f"Wrote the summary into {path}")
-    elif not block_is_current(path, block, marks):
+    elif text != current:
         raise InputError(f"The summary in {path} is out of date. Run the same command without --check.")
     else:
         typer.echo(f"The summary in {path} is up to date.")

@@ -29,14 +29,14 @@ def search(
 
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
-    from dicot.store.vectors import Vectors, read_vectors
+    from dicot.store.vectors import Vectors, made_of, read_vectors
 
     pictures.check_plot(plot, data)
     if vectors.is_dir():  # its vectors stay on disk
         index = EmbeddingIndex.load(vectors, metric=metric)
         nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))
         placed = (index.recording, index.start, index.end, index.group, index.label)
-        known = Vectors(nothing, *placed, source=Store(vectors).about.get("source"))
+        known = Vectors(nothing, *placed, source=made_of(Store(vectors)))
     else:
         known = read_vectors(vectors)
         index = EmbeddingIndex(known.x, metric=metric, **known.columns())

@@ -1,7 +1,6 @@
 """What takes long and depends on the vectors alone, kept in a file beside them: map, clusters and outlier scores."""
 
 import hashlib
-import io
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,19 +9,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core.errors import CalibrationWarning, InputError, OutputError
 from dicot.core.progress import Bar
-from dicot.core.storage import write_atomic
+from dicot.core.storage import atomic_file
 from dicot.data.cases import Array, pieces, release
 from dicot.data.npyfile import load_npz
 from dicot.store.vectors import Vectors
+from dicot.use import projection
+from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest
 
 FORMAT = "dicot explorer 2"
 SEED = 0
 REFERENCE = 10_000  # windows that outliers are told by; drawn where there are more
 MOST_CLUSTERS = 10  # where no label tells how many there are: as many as colours that can be told apart
-KINDS = ("tsne", "umap")  # of maps
 
 Say = Callable[[str], None]
 
@@ -82,10 +85,8 @@ def n_clusters(n_windows: int, n_classes: int) -> int:
 
 
 def _map(x: Array, kind: str) -> tuple[NDArray[np.float32], str]:
-    from dicot.use.projection import overview, overview_steps
-
-    with Bar("Map", overview_steps(len(x), kind)) as bar:
-        found = overview(x, kind=kind, seed=SEED, on_step=bar.update)
+    with Bar("Map", projection.overview_steps(len(x), kind)) as bar:
+        found = projection.overview(x, kind=kind, seed=SEED, on_step=bar.update)
     low, high = found.points.min(axis=0), found.points.max(axis=0)
     points = (found.points - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)
     return points.astype(np.float32), found.title
@@ -93,22 +94,13 @@ def _map(x: Array, kind: str) -> tuple[NDArray[np.float32], str]:
 
 def clusters(x: Array, count: int) -> NDArray[np.int32]:
     """Return the cluster of each window by k-means in the components that the map is made of, the largest first."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    from dicot.use.projection import LANDMARKS, drawn_rows, principal_components
-
-    z = principal_components(x, seed=SEED)
+    z = projection.principal_components(x, seed=SEED)
+    drawn = projection.drawn_rows(len(z), projection.LANDMARKS["tsne"], SEED)
     with threadpool_limits(1), warnings.catch_warnings():  # one thread: the same bytes on every run
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different windows than clusters: some stay empty
-        model = KMeans(count, n_init=3, random_state=SEED).fit(z[drawn_rows(len(z), LANDMARKS, SEED)])
-        found = model.predict(z)
+        found = KMeans(count, n_init=3, random_state=SEED).fit(z[drawn]).predict(z)
     order = np.argsort(-np.bincount(found, minlength=count), kind="stable")
-    rank = np.empty(count, np.int32)
-    rank[order] = np.arange(count)
-    ranked: NDArray[np.int32] = rank[found]
-    return ranked
+    return np.asarray(np.argsort(order)[found], np.int32)
 
 
 def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
@@ -116,12 +108,7 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
 
     Of more than 10,000 windows, that many are drawn and compared with each other, and the rest is compared with these.
     """
-    from threadpoolctl import threadpool_limits
-
-    from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest
-    from dicot.use.projection import drawn_rows
-
-    rows = drawn_rows(len(known), REFERENCE, SEED)
+    rows = projection.drawn_rows(len(known), REFERENCE, SEED)
     together = known.held_together(3)
     groups = None if together is None else together[1][rows]
     out = np.empty(len(known), np.float32)
@@ -141,9 +128,8 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
 
 def _write(place: Path, made: Overview) -> None:
     facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
-    buffer = io.BytesIO()
-    np.savez(buffer, **facts)
-    write_atomic(place, buffer.getvalue())
+    with atomic_file(place) as file:
+        np.savez(file, **facts)
 
 
 def _read(place: Path, n: int) -> Overview | None:

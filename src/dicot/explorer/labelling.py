@@ -15,8 +15,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.labels import as_text, labelled
 from dicot.store.vectors import Vectors
-from dicot.use.labels.store import Key, Label, LabelStore
-from dicot.use.labels.windows import WindowKeys
+from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label

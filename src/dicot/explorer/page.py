@@ -1,10 +1,13 @@
-"""A self-contained page to send to a colleague: the built front end with the data of up to 20,000 windows in it."""
+"""The page, built from web/, and a self-contained one to send to a colleague, with up to 20,000 windows in it."""
 
 import base64
 import json
 import re
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +16,13 @@ from dicot.core.errors import InputError, is_whole
 from dicot.core.progress import Bar
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.inspection import stretched
-from dicot.explorer.assets import INDEX, SCRIPT, STYLE, Assets
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import Series
 from dicot.use.projection import drawn_rows
 
+INDEX, SCRIPT, STYLE = "index.html", "app.js", "app.css"
+KINDS = {INDEX: "text/html", SCRIPT: "text/javascript", STYLE: "text/css"}
 MOST_WINDOWS = 20_000
 NEIGHBOURS = 8
 MOST_POINTS = 128  # of a window's channel
@@ -29,6 +33,27 @@ LEVELS, MISSING = 254, 255  # of a byte: levels from 0 on, and what says that th
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 Rows = NDArray[np.intp]
+
+
+class Asset(NamedTuple):
+    """A file of the page."""
+
+    content: bytes
+    kind: str  # as HTTP names it
+
+
+Assets = Mapping[str, Asset]  # by name: a fixed table
+
+
+def load_assets(folder: Traversable | None = None) -> Assets:
+    """Read the files of the page; without the folder they come from the installed package."""
+    folder = files("dicot.explorer").joinpath("assets") if folder is None else folder
+    if lacking := [name for name in KINDS if not folder.joinpath(name).is_file()]:
+        raise InputError(
+            f"The explorer's page is not built: {folder} has no {lacking[0]}. Install dicot from a wheel, or build the "
+            "page: npm ci && npm run build in web/."
+        )
+    return {name: Asset(folder.joinpath(name).read_bytes(), f"{kind}; charset=utf-8") for name, kind in KINDS.items()}
 
 
 def rows_of_page(n: int, sample: int | None) -> Rows:

@@ -18,9 +18,12 @@ from dicot.data.inspection import decimate
 from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
+from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import Series, series_of, why_absent
-from dicot.store.vectors import Vectors, read_vectors
+from dicot.store.vectors import SECONDS, Vectors, read_vectors
+from dicot.use.labels.accuracy import honest_accuracy
+from dicot.use.labels.suggestion import reason, suggest
 
 SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
@@ -127,14 +130,10 @@ class ExplorerWorkspace:
 
     def describe(self, row: int, label: str) -> dict[str, Any]:
         """Return what is known of a window in words and numbers."""
-        known = self.known
-        return {
-            "recording": None if known.recording is None else as_text(known.recording[row]) or None,
-            "group": None if known.group is None else as_text(known.group[row]) or None,
-            "start": None if known.start is None else _number(known.start[row]),
-            "end": None if known.end is None else _number(known.end[row]),
-            "label": label or None,
-        }
+        known = {name: values[row] for name, values in self.known.columns().items()}
+        texts = {name: as_text(known.get(name)) or None for name in ("recording", "group")}
+        times = {name: known[name] if name in known and known[name] == known[name] else None for name in SECONDS}
+        return {**texts, **times, "label": label or None}
 
     def windows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return the series of some windows, with what is known of them."""
@@ -172,12 +171,10 @@ class ExplorerWorkspace:
 
     def overlapping(self, row: int) -> Any:
         """Return the rows that share some time with a window, itself among them."""
-        return self.index.overlapping(row) if {"recording", "start"} <= self.known.columns().keys() else [row]
+        return self.index.overlapping(row) if self.known.placed else [row]
 
     def find(self, recording: str, time: float) -> int:
         """Return the row of the window at this time of a recording."""
-        if not {"recording", "start"} <= self.known.columns().keys():
-            raise InputError("These vectors do not say where in which recording they lie.")
         return self.index.row_at(recording, time)
 
     def labelled(self) -> dict[str, Any]:
@@ -191,8 +188,6 @@ class ExplorerWorkspace:
 
     def suggest(self, k: int) -> tuple[list[int], str]:
         """Return rows to label next, and by what they were chosen."""
-        from dicot.use.labels.suggestion import reason, suggest
-
         given = self.labels.to_learn_from()
         named = given[given != ""]
         rows = suggest(self.known.x, given if len(named) else None, k)
@@ -200,27 +195,26 @@ class ExplorerWorkspace:
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""
-        from dicot.use.labels.accuracy import classify_cases
-
         with self._classifying:
             given = self.labels.to_learn_from()
             classes = np.unique(given[given != ""])
             if len(classes) < 2:
+                there = f"is only {str(classes[0])!r}" if len(classes) else "is none"
                 raise InputError(
-                    f"Two labels are needed to tell windows apart, and there {_are(classes)}. Label some windows of at "
-                    "least two kinds, then classify again."
+                    f"Two labels are needed to tell windows apart, and there {there}. Label some windows of at least "
+                    "two kinds, then classify again."
                 )
             if (given != "").all():
                 raise InputError("Every window has a label: there is nothing left to predict.")
-            known = self.known
-            together = known.held_together(2) or known.held_together(1)
-            repeats = 5 if len(self) <= MANY else 1
-            found = classify_cases(known.x, given, together, suggested=True, repeats=repeats)
+            x, known = self.known.x, self.known
+            name, groups = known.held_together(2) or known.held_together(1) or ("group", None)
+            model, repeats = FewLabelClassifier().fit(x, given), 5 if len(self) <= MANY else 1
+            told = honest_accuracy(x, given, groups, suggested=True, repeats=repeats, group_name=name)
             self._prediction = Prediction(
-                found.model.transduction_.astype(str),
-                found.model.label_distributions_.max(axis=1).astype(np.float32),
-                f"{found.accuracy} {found.measured()}".strip(),
-                found.accuracy.warnings,
+                model.transduction_.astype(str),
+                model.label_distributions_.max(axis=1).astype(np.float32),
+                f"{told} {told.measured()}".strip(),
+                told.warnings,
             )
             return self._prediction
 
@@ -265,14 +259,6 @@ def _coded(values: Array) -> tuple[NDArray[np.int32], list[str]]:
     return np.array([places.get(text, -1) for text in texts], np.int32)[inverse], list(places)
 
 
-def _number(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _are(classes: Array) -> str:
-    return "is none" if not len(classes) else f"is only {str(classes[0])!r}"
-
-
 def open_workspace(
     path: Path,
     *,
@@ -307,16 +293,12 @@ def open_workspace(
         if series is None:
             say(f"Series: not at hand. {why_absent(known, path)}")
         else:
-            _say_series(series, say)
+            say(f"Series: {listed(list(series.channels))}")
+            if series.lost:
+                said = f"{len(series.lost)} recording(s) are not drawn: {listed(list(series.lost))}."
+                say(f"Warning: {said} {next(iter(series.lost.values()))}")
         classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say, map_kind)
         workspace = ExplorerWorkspace(path.name, known, overview, given, series)
     say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")
     return workspace
-
-
-def _say_series(series: Series, say: Say) -> None:
-    say(f"Series: {', '.join(series.channels[:12])}{' ...' if len(series.channels) > 12 else ''}")
-    if series.lost:
-        said = f"{len(series.lost)} recording(s) are not drawn: {listed(list(series.lost))}."
-        say(f"Warning: {said} {next(iter(series.lost.values()))}")

@@ -1,20 +1,17 @@
 """Across: divide and contrast across cases. Two distorted views of a case must be found among those of all cases."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError
-from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.methods.negatives import require_negatives
-from dicot.methods.noise import channel_statistics
+from dicot.methods.base import Batch, Method, TrainingSet, channel_statistics, require_negatives
+from dicot.methods.settings import CountFromZero, NotNegative, Positive, ShareBelowOne
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.view_contrast import view_contrast
-from dicot.nets.views.distortions import Distortion
+from dicot.nets.losses import view_contrast
+from dicot.nets.views import Distortion
 
 
 class Across(Method):
@@ -22,7 +19,7 @@ class Across(Method):
 
     temperature: of the cosine similarities.
     width: of the output of the head, which serves training only; 0 for no head.
-    noise, scale, offset, mask, crop, channel_drop: see `nets.views.distortions`.
+    noise, scale, offset, mask, crop, channel_drop: see `nets.views.Distortion`.
     """
 
     summary: ClassVar[str] = "find the other distorted view of a case among all cases of the batch"
@@ -36,24 +33,20 @@ class Across(Method):
         self,
         encoder: Encoder,
         *,
-        temperature: float = 0.2,
-        width: int = 128,
-        noise: float = Distortion.noise,
-        scale: float = Distortion.scale,
-        offset: float = Distortion.offset,
+        temperature: Positive = 0.2,
+        width: CountFromZero = 128,
+        noise: NotNegative = Distortion.noise,
+        scale: NotNegative = Distortion.scale,
+        offset: NotNegative = Distortion.offset,
         mask: float | Sequence[float] = Distortion.mask,
-        crop: float = Distortion.crop,
-        channel_drop: float = Distortion.channel_drop,
+        crop: ShareBelowOne = Distortion.crop,
+        channel_drop: ShareBelowOne = Distortion.channel_drop,
     ) -> None:
         super().__init__(encoder)
-        if not temperature > 0:
-            raise InputError(f"temperature must be above 0; got {temperature}.")
-        if width < 0:
-            raise InputError(f"width must be 0 or more; got {width}.")
         self.temperature, self.width = temperature, width
-        self.distortion = Distortion(noise, scale, offset, mask, crop, channel_drop)
-        for name, value in asdict(self.distortion).items():
-            setattr(self, name, value)  # settings are attributes of their own names
+        self.noise, self.scale, self.offset, self.crop, self.channel_drop = noise, scale, offset, crop, channel_drop
+        self.mask = tuple(mask) if isinstance(mask, Sequence) else mask
+        self.distortion = Distortion(noise, scale, offset, self.mask, crop, channel_drop)
         dim = encoder.dim
         self.head = (
             nn.Sequential(nn.Linear(dim, dim), nn.BatchNorm1d(dim), nn.ReLU(), nn.Linear(dim, width))

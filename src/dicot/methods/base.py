@@ -1,5 +1,6 @@
-"""What a self-supervised method is: an encoder, a loss on a batch, and the host's choices for a step."""
+"""What a self-supervised method is, an encoder, a loss on a batch and the host's choices for a step; shared parts."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -7,9 +8,11 @@ from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
+from dicot.data import Scale
 from dicot.data.cases import Cases
 from dicot.nets.encoders import Encoder
 
@@ -36,26 +39,50 @@ class Places:
     at: tuple[int, ...] | Tensor
 
 
+class AveragedEncoder(nn.Module):
+    """The equal-weight average of all iterates; BatchNorm statistics are the live encoder's."""
+
+    n_averaged: Tensor
+
+    def __init__(self, live: Encoder) -> None:
+        super().__init__()
+        self.encoder = copy.deepcopy(live).requires_grad_(False)
+        self.register_buffer("n_averaged", torch.zeros((), dtype=torch.long))
+
+    @torch.no_grad()
+    def update(self, live: Encoder) -> None:
+        """Take one more iterate in: avg <- avg + (live - avg) / (n + 1); the first one replaces the average."""
+        self.n_averaged.add_(1)
+        averages: list[Tensor] = list(self.encoder.parameters())
+        # All tensors by one call each: on a GPU three launches instead of three per tensor.
+        steps = list(torch._foreach_sub(list(live.parameters()), averages))
+        torch._foreach_div_(steps, self.n_averaged.to(averages[0].dtype))
+        torch._foreach_add_(averages, steps)
+        torch._foreach_copy_(list(self.encoder.buffers()), list(live.buffers()))
+
+
 class Method(nn.Module, ABC):
     """Define an objective around one encoder: a loss on a batch, and the host's choices for a step.
 
     Subclasses implement `loss`; the rest is optional. Concrete methods are final: no method inherits from another. The
-    keyword arguments of a constructor are the method's settings, each kept as an attribute of its own name.
+    keyword arguments of a constructor are the method's settings, each kept as an attribute of its own name; their
+    annotations say what they may be (see `methods.settings`).
 
     Attributes
     ----------
     encoder : what is trained
+    average : what is evaluated instead, where a method makes one; it takes every step in
     summary, paper, complexity : one line each for `dicot list methods`: what it does, where it was published, the time
         and memory of the loss
     needs_labels : whether batches must have labels
     needs_time_steps : whether it reads features of single time steps, `encoder(x)` rather than `encoder.embed(x)`
     """
 
-    summary: ClassVar[str]  # one line for `dicot list methods`
-    paper: ClassVar[str]  # where it was published
-    complexity: ClassVar[str]  # time and memory of the loss
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    complexity: ClassVar[str]
     needs_labels: ClassVar[bool] = False
-    needs_time_steps: ClassVar[bool] = False  # reads features of single time steps: encoder(x), not encoder.embed(x)
+    needs_time_steps: ClassVar[bool] = False
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -65,6 +92,7 @@ class Method(nn.Module, ABC):
                 "give them for each time step of its input. Use a module (B, C, T) -> (B, F, T), or another method."
             )
         self.encoder = encoder
+        self.average: AveragedEncoder | None = None
 
     @classmethod
     def paper_params(cls, family: str | None) -> dict[str, Any]:
@@ -77,13 +105,7 @@ class Method(nn.Module, ABC):
         Each is kept as an attribute of its own name; a method that cannot do so overrides this.
         """
         parameters = signature(type(self)).parameters.values()
-        names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-        missing = [name for name in names if not hasattr(self, name)]
-        if missing:
-            raise TypeError(
-                f"{type(self).__name__} must keep its argument {missing[0]!r} as an attribute of that name."
-            )
-        return {name: getattr(self, name) for name in names}
+        return {one.name: getattr(self, one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
 
     def prepare(self, train: TrainingSet) -> None:
         """Look at the training set once before the first step, and refuse here what cannot be trained on.
@@ -102,7 +124,7 @@ class Method(nn.Module, ABC):
 
         Only the order counts: the CUDA graph of the largest plan is captured first, and the others reuse its memory.
         """
-        return 0
+        return getattr(plan, "extent", 0)
 
     @abstractmethod
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
@@ -123,8 +145,32 @@ class Method(nn.Module, ABC):
 
         Its state must live in parameters or buffers, so that a checkpoint contains it.
         """
-        return
+        if self.average is not None:
+            self.average.update(self.encoder)
 
     def trained_encoder(self) -> Encoder:
         """Return the encoder that is evaluated."""
-        return self.encoder
+        return self.encoder if self.average is None else self.average.encoder
+
+
+def require_negatives(n_cases: int, method: str, *, what: str) -> None:
+    """Refuse a training set or batch of one case: it has no negatives, and BatchNorm cannot normalise one vector."""
+    if n_cases < 2:
+        remedy = "Use a larger batch_size" if what == "batch" else "Pass more cases, or cut this one into windows"
+        got = f"{n_cases}" if what == "batch" else f"{n_cases} (n_samples={n_cases})"  # scikit-learn's word for cases
+        raise InputError(f"{method} tells the cases of a batch apart, so a {what} needs 2 cases; got {got}. {remedy}.")
+
+
+def channel_statistics(train: TrainingSet) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each channel in the training set, (C, 1) each; of a constant one 1."""
+    found, dtype = Scale.fit(train), torch.get_default_dtype()
+    mean, std = (torch.from_numpy(values).to(dtype).unsqueeze(1) for values in (found.mean, found.std))
+    return mean, std
+
+
+def noise_unit(train: TrainingSet, absolute: bool) -> Tensor:
+    """(C, 1): what noise of strength 1 is, the standard deviation of the channel in the training set (D-25).
+
+    1 with `absolute`, and on a channel that is constant in the whole training set.
+    """
+    return torch.ones(train.n_channels, 1) if absolute else channel_statistics(train)[1]

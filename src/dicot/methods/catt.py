@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,11 +11,9 @@ from torch.autograd.function import once_differentiable
 
 from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.methods.settings import Limit
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.precision import wide
-
-# Find the neighbouring time steps of a time step among all time steps of the batch (CaTT).
-
+from dicot.nets.losses import wide
 
 # The similarity of all pairs, (BT)^2 numbers, is held in row blocks of at most this many entries (or one row):
 # one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
@@ -61,18 +59,13 @@ class _Sums(torch.autograd.Function):
         return grad_u.div_(temperature), None, None
 
 
-def _rest_at_once(u: Tensor, temperature: float) -> Tensor:
-    """The logarithm of `_Sums` by plain operations: all N^2 similarities are held, for the backward pass too."""
-    logits = (u / temperature) @ u.T
-    for offset in (-1, 0, 1):
-        logits.diagonal(offset).fill_(NOTHING)
-    return logits.logsumexp(dim=1)
-
-
 def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
     """r_n = log of the sum of exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1; NOTHING where there is none."""
-    if max_entries is None:
-        return _rest_at_once(u, temperature)
+    if max_entries is None:  # all N^2 similarities are held, for the backward pass too
+        logits = (u / temperature) @ u.T
+        for offset in (-1, 0, 1):
+            logits.diagonal(offset).fill_(NOTHING)
+        return logits.logsumexp(dim=1)
     sums: Tensor = _Sums.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
     nobody = sums == 0
     return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
@@ -147,7 +140,10 @@ def adjacent_step(
         z = wide(z)
         if n_cases * n_times < 3 or (mask_boundaries and n_times == 1):
             return (z * 0).sum()
-        u = _unit(z.flatten(0, 1))
+        z = z.flatten(0, 1)
+        # A zero row stays zero and gets no gradient; that of the guarded norm would be 1 / 1e-12.
+        dead = (z == 0).all(dim=-1, keepdim=True)
+        u = F.normalize(z.masked_fill(dead, 0), dim=-1, eps=ZERO_NORM)
         rest = _rest(u, temperature, max_entries)
         pair = (u[:-1] * u[1:]).sum(dim=-1) / temperature  # (N - 1,) log a_n
         boundary = torch.zeros(n_cases, n_times, dtype=torch.bool, device=z.device)
@@ -157,12 +153,6 @@ def adjacent_step(
         # Only the one-sided form has anchors that lose their only positive: the last step of every window.
         dropped = n_cases - 1 if mask_boundaries and form == "next" else 0
         return terms.sum() / (len(terms) - dropped)
-
-
-def _unit(z: Tensor) -> Tensor:
-    """Rows of length 1; a zero row stays zero and gets no gradient (that of the guarded norm would be 1 / 1e-12)."""
-    dead = (z == 0).all(dim=-1, keepdim=True)
-    return F.normalize(z.masked_fill(dead, 0), dim=-1, eps=ZERO_NORM)
 
 
 class CaTT(Method):
@@ -186,14 +176,12 @@ class CaTT(Method):
         self,
         encoder: Encoder,
         *,
-        temperature: float = 0.5,
+        temperature: Annotated[float, Limit("a finite number, 0.025 or more", lambda tau: tau >= SHARPEST)] = 0.5,
         form: str = "two_sided",
         mask_boundaries: bool = False,
         chunked: bool = True,
     ) -> None:
         super().__init__(encoder)
-        if not temperature >= SHARPEST:
-            raise InputError(f"temperature must be at least {SHARPEST}; got {temperature}.")
         lookup(FORMS, form, "form")
         self.temperature, self.form, self.mask_boundaries, self.chunked = temperature, form, mask_boundaries, chunked
 

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,47 +13,25 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from dicot.core.errors import InputError
 from dicot.methods.base import Batch, Method, Places, TrainingSet
+from dicot.methods.settings import Count, NotNegative, Positive, Share, ShareBelowOne
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.contrast import instance_contrast
-from dicot.nets.losses.precision import wide
-from dicot.nets.losses.queue import enqueued, unit
+from dicot.nets.hierarchy import paired_contrast
+from dicot.nets.losses import unit, wide
+from dicot.nets.views import jitter, scale, shift
 
-# Distortion: a case scaled, shifted and jittered, each by chance (CoST).
-
-
-def _chosen(x: Tensor, probability: float) -> Tensor:
-    """(B, 1, 1): 1 for the cases that a transform is applied to, else 0."""
-    return (torch.rand(len(x), 1, 1, device=x.device) < probability).to(x.dtype)
-
-
-def _per_channel(x: Tensor) -> Tensor:
-    return torch.randn(*x.shape[:2], 1, device=x.device, dtype=x.dtype)
-
-
-def scale(x: Tensor, sigma: float, probability: float) -> Tensor:
-    """x (1 + sigma g), one g ~ N(0, 1) per case and channel of x (B, C, T)."""
-    return x * (1 + sigma * _chosen(x, probability) * _per_channel(x))
-
-
-def shift(x: Tensor, sigma: float, probability: float) -> Tensor:
-    """x + sigma g, one g ~ N(0, 1) per case and channel."""
-    return x + sigma * _chosen(x, probability) * _per_channel(x)
-
-
-def jitter(x: Tensor, sigma: float, probability: float) -> Tensor:
-    """x + sigma n, one n ~ N(0, 1) per value."""
-    return x + sigma * _chosen(x, probability) * torch.randn_like(x)
+SHIFT = 1e-6  # keeps root and angle differentiable where a coefficient is zero
 
 
 def distort(x: Tensor, sigma: float = 0.5, probability: float = 0.5) -> Tensor:
-    """Scale, then shift, then jitter; each case draws for itself whether and how, on its device."""
-    return jitter(shift(scale(x, sigma, probability), sigma, probability), sigma, probability)
+    """Scale, then shift, then jitter x (B, C, T); each case draws for itself whether and how, on its device."""
 
+    def strength() -> Tensor:
+        """(B, 1, 1): sigma for the cases that a change is applied to, else 0."""
+        return sigma * (torch.rand(len(x), 1, 1, device=x.device) < probability).to(x.dtype)
 
-# Instance contrast on amplitude and phase: at every frequency, tell the own series from the others (CoST).
-
-
-SHIFT = 1e-6  # keeps root and angle differentiable where a coefficient is zero
+    x = scale(x, 1.0, strength())
+    x = shift(x, strength())
+    return jitter(x, strength())
 
 
 def spectrum(s: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,8 +40,7 @@ def spectrum(s: Tensor) -> tuple[Tensor, Tensor]:
     The shifts are the original's: on both parts for the amplitude, on the real part alone for the phase.
     """
     with torch.autocast(s.device.type, enabled=False):
-        s = wide(s)
-        c = torch.fft.rfft(F.normalize(s, dim=1), dim=2).transpose(1, 2)
+        c = torch.fft.rfft(F.normalize(wide(s), dim=1), dim=2).transpose(1, 2)
         amplitude = torch.sqrt((c.real + SHIFT) ** 2 + (c.imag + SHIFT) ** 2)
         return amplitude, torch.atan2(c.imag, c.real + SHIFT)
 
@@ -71,27 +48,32 @@ def spectrum(s: Tensor) -> tuple[Tensor, Tensor]:
 def frequency_contrast(s1: Tensor, s2: Tensor) -> tuple[Tensor, Tensor]:
     """Loss on amplitudes and loss on phases of two views (B, D, T); both 0 for B = 1.
 
-    Time O(B^2 T D), memory O(B^2 T).
+    At every frequency each series must be told from the others. Time O(B^2 T D), memory O(B^2 T).
     """
-    (amplitude1, phase1), (amplitude2, phase2) = spectrum(s1), spectrum(s2)
-    return instance_contrast(amplitude1, amplitude2), instance_contrast(phase1, phase2)
-
-
-# Momentum contrast: pick the own key among the keys of earlier steps, which a queue keeps (MoCo, CoST).
-
-
-def queue_logits(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """Unit queries q and their keys k (B, D), queue (D, K) -> (B, 1 + K); the own key is column 0."""
-    return torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature
+    pairs = zip(spectrum(s1), spectrum(s2), strict=True)
+    amplitude, phase = (paired_contrast(one.transpose(0, 1), other.transpose(0, 1)) for one, other in pairs)
+    return amplitude, phase
 
 
 def queue_contrast(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """Mean cross-entropy of each query with its own key. Time and memory O(B K)."""
+    """Momentum contrast (MoCo): each query must pick its own key among those of earlier steps, which a queue keeps.
+
+    Unit queries q and their keys k (B, D), queue (D, K); mean cross-entropy. Time and memory O(B K).
+    """
     with torch.autocast(q.device.type, enabled=False):
-        return -queue_logits(q, k, queue, temperature).log_softmax(dim=1)[:, 0].mean()
+        logits = torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature  # (B, 1 + K)
+        return -logits.log_softmax(dim=1)[:, 0].mean()
 
 
-# Heads that split features into a trend half and a season half (CoST).
+def enqueued(queue: Tensor, pointer: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """The queue (D, K) with the keys (B, D) written from column `pointer` on, and the pointer behind the last one.
+
+    Columns are a ring; K need not be a multiple of B, as the original asserts. Of B > K keys the last K stay.
+    """
+    n_keys, size = len(keys), queue.shape[1]
+    latest = keys[-size:]
+    columns = pointer + n_keys - len(latest) + torch.arange(len(latest), device=queue.device)
+    return queue.index_copy(1, columns % size, latest.T.to(queue.dtype)), (pointer + n_keys) % size
 
 
 class TrendHead(nn.Module):
@@ -137,14 +119,8 @@ class SeasonHead(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, h: Tensor) -> Tensor:
-        if h.shape[-1] != self.n_times:
-            raise InputError(
-                f"The season head was built for {self.n_times} time steps; got {h.shape[-1]}. "
-                "Use windows of the training length."
-            )
         with torch.autocast(h.device.type, enabled=False):  # there is no complex half precision
-            h = wide(h)
-            c = torch.fft.rfft(h, dim=2).permute(2, 0, 1)  # (n_bins, B, F)
+            c = torch.fft.rfft(wide(h), dim=2).permute(2, 0, 1)  # (n_bins, B, F)
             # (a + bi)(c + di) in real products, so that no complex copy of the weights is made
             real = torch.baddbmm(self.bias_real, c.real, self.weight_real) - c.imag @ self.weight_imag
             imag = torch.baddbmm(self.bias_imag, c.real, self.weight_imag) + c.imag @ self.weight_real
@@ -179,27 +155,19 @@ class CoST(Method):
         self,
         encoder: Encoder,
         *,
-        alpha: float = 0.0005,  # D-28
-        queue_size: int = 256,
-        momentum: float = 0.999,
-        temperature: float = 0.07,
-        kernels: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128),
-        sigma: float = 0.5,
-        probability: float = 0.5,
-        dropout: float = 0.1,
-        max_length: int = 3000,
+        alpha: NotNegative = 0.0005,  # D-28
+        queue_size: Count = 256,
+        momentum: Share = 0.999,
+        temperature: Positive = 0.07,
+        kernels: Sequence[Count] = (1, 2, 4, 8, 16, 32, 64, 128),
+        sigma: NotNegative = 0.5,
+        probability: Share = 0.5,
+        dropout: ShareBelowOne = 0.1,
+        max_length: Count = 3000,
     ) -> None:
         super().__init__(encoder)
-        _check(alpha >= 0, "alpha must be 0 or above", alpha)
-        _check(queue_size >= 1, "queue_size must be 1 or above", queue_size)
-        _check(0 <= momentum <= 1, "momentum is a share, 0 <= momentum <= 1", momentum)
-        _check(temperature > 0, "temperature must be above 0", temperature)
-        _check(len(kernels) > 0 and min(kernels) >= 1, "kernels must be one or more lengths of 1 or above", kernels)
-        _check(sigma >= 0, "sigma must be 0 or above", sigma)
-        _check(0 <= probability <= 1, "probability must be from 0 to 1", probability)
-        _check(0 <= dropout < 1, "dropout is a share, 0 <= dropout < 1", dropout)
-        _check(max_length >= 1, "max_length must be 1 or above", max_length)
-        _check(encoder.dim >= 2, "CoST needs an encoder with dim >= 2, half for trend and half for season", encoder.dim)
+        if encoder.dim < 2 or not kernels:
+            raise InputError("CoST needs an encoder with dim >= 2, half for trend and half for season, and kernels.")
         self.alpha, self.queue_size, self.momentum, self.temperature = alpha, queue_size, momentum, temperature
         self.kernels, self.sigma, self.probability, self.dropout = tuple(kernels), sigma, probability, dropout
         self.max_length = max_length
@@ -239,7 +207,10 @@ class CoST(Method):
         # The backward pass still needs the queue that the loss saw, and below it is overwritten.
         time = queue_contrast(q, k, self.queue.clone(), self.temperature)
         amplitude, phase = frequency_contrast(self.season(h), self.season(self.encoder(view_k)))
-        self._enqueue(k)
+        with torch.no_grad():
+            queue, pointer = enqueued(self.queue, self.pointer, k)
+            self.queue.copy_(queue)
+            self.pointer.copy_(pointer)
         return time + self.alpha * (amplitude + phase) / 2
 
     @torch.no_grad()
@@ -250,24 +221,11 @@ class CoST(Method):
         """
         # theta_k <- m theta_k + (1 - m) theta_q
         follow = get_ema_multi_avg_fn(self.momentum)  # type: ignore[no-untyped-call]
-        follow(list(self._key_parameters()), list(self._query_parameters()), None)
+        follow(self._key_parameters(), self._query_parameters(), None)
         return unit(self.key_projection(self.key_trend.at(self.key_encoder(view), t)))
 
-    @torch.no_grad()
-    def _enqueue(self, keys: Tensor) -> None:
-        queue, pointer = enqueued(self.queue, self.pointer, keys)
-        self.queue.copy_(queue)
-        self.pointer.copy_(pointer)
+    def _query_parameters(self) -> list[nn.Parameter]:
+        return [p for part in (self.encoder, self.trend, self.projection) for p in part.parameters()]
 
-    def _query_parameters(self) -> Iterator[nn.Parameter]:
-        for part in (self.encoder, self.trend, self.projection):
-            yield from part.parameters()
-
-    def _key_parameters(self) -> Iterator[nn.Parameter]:
-        for part in (self.key_encoder, self.key_trend, self.key_projection):
-            yield from part.parameters()
-
-
-def _check(holds: bool, expected: str, got: object) -> None:
-    if not holds:
-        raise InputError(f"{expected}; got {got}.")
+    def _key_parameters(self) -> list[nn.Parameter]:
+        return [p for part in (self.key_encoder, self.key_trend, self.key_projection) for p in part.parameters()]

@@ -1,8 +1,9 @@
 """From a batch to the aligned features of two crops, as TS2Vec and what is built on it train.
 
-Each step has crops of other lengths. Op by op they are cut to them. A CUDA graph serves all lengths instead: the crops
-lie at the beginning of tensors as long as the window, and where they end is a number on the device. Both ways draw the
-same random numbers, those of the whole window.
+Two overlapping crops of each case have one geometry per batch and one shift per case. Each step has crops of other
+lengths. Op by op they are cut to them. A CUDA graph serves all lengths instead: the crops lie at the beginning of
+tensors as long as the window, and where they end is a number on the device. Both ways draw the same random numbers,
+those of the whole window.
 """
 
 from collections.abc import Callable, Hashable
@@ -14,10 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.core.errors import InputError
-from dicot.methods.base import Places, TrainingSet
+from dicot.methods.base import Places
 from dicot.nets.encoders import Encoder
-
-# Two overlapping crops of each case, with one geometry per batch and one shift per case (TS2Vec).
 
 Position = Any  # a whole number, in a CUDA graph a tensor on the device
 
@@ -61,34 +60,28 @@ class Crops:
         return -self.outer_left, self.n_times - self.outer_right + 1
 
 
-def shortest_overlap(temporal_unit: int) -> int:
-    """The overlap must reach the pooling level at which the temporal loss begins."""
-    return int(2 ** (temporal_unit + 1))
+def check_cases(n_times: int, temporal_unit: int, longest: int) -> None:
+    """Refuse cases and settings too short for any crop: it must reach the level where the temporal loss begins."""
+    shortest = 2 ** (temporal_unit + 1)
+    if min(n_times, longest) < shortest:
+        raise InputError(
+            f"The cases have {n_times} time steps, and max_train_length is {longest}; random crops need {shortest} "
+            "(2 ** (temporal_unit + 1)). Use longer windows or a smaller temporal_unit."
+        )
 
 
 def draw_crops(
-    n_times: int,
-    integers: Callable[[int, int], int],
-    *,
-    temporal_unit: int = 0,
-    longest: int | None = None,
+    n_times: int, integers: Callable[[int, int], int], *, temporal_unit: int = 0, longest: int | None = None
 ) -> Crops:
     """Draw the geometry; `integers(low, high)` is uniform on low .. high - 1, as numpy's generators have it.
 
     Order of the draws, after the authors: start of the window (only where a case is longer than `longest`), length of
     the overlap, left, outer left, outer right. The shifts, one per case, are drawn on the device.
     """
-    shortest = shortest_overlap(temporal_unit)
-    if n_times < shortest:
-        raise InputError(
-            f"Crops need cases of at least {shortest} time steps (2 ** (temporal_unit + 1)); got {n_times}. "
-            "Use longer windows or a smaller temporal_unit."
-        )
     start = 0
     if longest is not None and n_times > longest:
-        start = int(integers(0, n_times - longest + 1))
-        n_times = longest
-    overlap = int(integers(shortest, n_times + 1))
+        start, n_times = int(integers(0, n_times - longest + 1)), longest
+    overlap = int(integers(2 ** (temporal_unit + 1), n_times + 1))
     left = int(integers(0, n_times - overlap + 1))
     right = left + overlap
     outer_left = int(integers(0, left + 1))
@@ -106,13 +99,29 @@ def plan_crops(
     return Places((crops.start, crops.left, crops.right, crops.outer_left, crops.outer_right))
 
 
-def crops_of(plan: Hashable, n_times: int, longest: int) -> Crops:
-    """The crops that `plan_crops` has planned for cases of n_times."""
-    if isinstance(plan, Crops):
-        return plan
-    assert isinstance(plan, Places)
-    start, left, right, outer_left, outer_right = plan.at
-    return Crops(min(n_times, longest), left, right, outer_left, outer_right, start)
+def encode_crops(
+    encoder: Encoder, x: Tensor, plan: Hashable, longest: int, mask: float, dropout: float
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(B, C, T) -> (B, F, overlap) twice, time-aligned, as planned; two calls of the encoder, one per view.
+
+    In training each time step of each view is hidden with probability `mask` behind the encoder's input projection
+    (D-11), and features are dropped with probability `dropout`; in evaluation mode neither. With positions on the
+    device (B, F, n_times) twice, zero behind the overlap, whose length comes third.
+    """
+    if isinstance(plan, Places):
+        start, left, right, outer_left, outer_right = plan.at
+        plan = Crops(min(x.shape[2], longest), left, right, outer_left, outer_right, start)
+    assert isinstance(plan, Crops)
+    views = cut_crops(x, plan, draw_shifts(plan, len(x), x.device))
+    features = []
+    for view, length in zip(views, plan.lengths, strict=True):
+        keep = None
+        if encoder.training:  # (B, length)
+            keep = (torch.rand(len(x), plan.n_times, device=x.device) >= mask)[:, : view.shape[2]]
+        features.append(encoder(view, keep, length) if plan.on_device else encoder(view, keep))
+    h1, h2 = shared_part(features[0], features[1], plan)
+    dropout = dropout if encoder.training else 0.0
+    return _thin_out(h1, plan, dropout), _thin_out(h2, plan, dropout), plan.overlap if plan.on_device else None
 
 
 def draw_shifts(crops: Crops, n_cases: int, device: torch.device) -> Tensor:
@@ -128,23 +137,12 @@ def cut_crops(x: Tensor, crops: Crops, shifts: Tensor) -> tuple[Tensor, Tensor]:
 
     With positions on the device (B, C, n_times) twice, where the last time step of a view is repeated behind its end.
     """
-    begin = crops.start + shifts  # (B,)
-    length1, length2 = crops.lengths
-    return (
-        _cut(x, begin + crops.outer_left, _steps(crops, length1, x.device)),
-        _cut(x, begin + crops.left, _steps(crops, length2, x.device)),
-    )
-
-
-def _steps(crops: Crops, length: Position, device: torch.device) -> Tensor:
-    if not crops.on_device:
-        return torch.arange(length, device=device)
-    return torch.arange(crops.n_times, device=device).clamp(max=length - 1)
-
-
-def _cut(x: Tensor, begin: Tensor, steps: Tensor) -> Tensor:
-    read = begin.unsqueeze(1) + steps  # (B, length)
-    return x.gather(2, read.unsqueeze(1).expand(-1, x.shape[1], -1))
+    views = []
+    for left, length in zip((crops.outer_left, crops.left), crops.lengths, strict=True):
+        steps = torch.arange(crops.n_times if crops.on_device else length, device=x.device).clamp(max=length - 1)
+        read = (crops.start + shifts + left).unsqueeze(1) + steps  # (B, length)
+        views.append(x.gather(2, read.unsqueeze(1).expand(-1, x.shape[1], -1)))
+    return views[0], views[1]
 
 
 def shared_part(h1: Tensor, h2: Tensor, crops: Crops) -> tuple[Tensor, Tensor]:
@@ -153,21 +151,17 @@ def shared_part(h1: Tensor, h2: Tensor, crops: Crops) -> tuple[Tensor, Tensor]:
     With positions on the device (B, F, n_times) twice; what they hold behind the overlap must not be used.
     """
     if crops.on_device:
-        return advance(h1.permute(2, 0, 1), crops.left - crops.outer_left).permute(1, 2, 0), h2
+        moved = _Advance.apply(h1.permute(2, 0, 1), crops.left - crops.outer_left)  # type: ignore[no-untyped-call]
+        return moved.permute(1, 2, 0), h2
     return h1[..., -crops.overlap :], h2[..., : crops.overlap]
 
 
-def advance(h: Tensor, n_steps: Tensor) -> Tensor:
+class _Advance(torch.autograd.Function):
     """Read (T, ...) from a later time step on, a number on the device; behind the end the last one is repeated.
 
-    The gradient is that of the time steps that are read; those behind the end must have none.
+    The gradient is that of the time steps that are read; those behind the end must have none. By hand, because the
+    gradient of a gather is added up in an order that changes from run to run.
     """
-    moved: Tensor = _Advance.apply(h, n_steps)  # type: ignore[no-untyped-call]
-    return moved
-
-
-class _Advance(torch.autograd.Function):
-    """By hand, because the gradient of a gather is added up in an order that changes from run to run."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, n_steps: Tensor) -> Tensor:
@@ -181,57 +175,6 @@ class _Advance(torch.autograd.Function):
         (source,) = ctx.saved_tensors
         dh = dmoved.index_select(0, source.clamp(min=0))
         return dh.mul_((source >= 0).view(-1, *[1] * (dh.ndim - 1))), None
-
-
-def check_share(name: str, value: float, *, below: bool = False) -> float:
-    """A share from 0 to 1; with `below` 1 itself is refused."""
-    if not (0 <= value < 1 if below else 0 <= value <= 1):
-        raise InputError(f"{name} is a share, 0 <= {name} {'<' if below else '<='} 1; got {value}.")
-    return value
-
-
-def check_crop_lengths(temporal_unit: Any, max_train_length: Any) -> None:
-    """Refuse settings under which no crop exists."""
-    if not isinstance(temporal_unit, int) or temporal_unit < 0:
-        raise InputError(f"temporal_unit is a pooling depth, a whole number from 0; got {temporal_unit!r}.")
-    shortest = shortest_overlap(temporal_unit)
-    if not isinstance(max_train_length, int) or max_train_length < shortest:
-        raise InputError(
-            f"max_train_length must be a whole number of at least {shortest} time steps (2 ** (temporal_unit + 1)); "
-            f"got {max_train_length!r}."
-        )
-
-
-def check_cases(train: TrainingSet, temporal_unit: int) -> None:
-    """Refuse cases too short for any crop."""
-    shortest = shortest_overlap(temporal_unit)
-    if train.n_times < shortest:
-        raise InputError(
-            f"The cases have {train.n_times} time steps; random crops need {shortest} (2 ** (temporal_unit + 1)). "
-            "Use longer windows or a smaller temporal_unit."
-        )
-
-
-def encode_crops(encoder: Encoder, x: Tensor, crops: Crops, *, mask: float, dropout: float) -> tuple[Tensor, Tensor]:
-    """(B, C, T) -> (B, F, overlap) twice, time-aligned; two calls of the encoder, one per view.
-
-    In training each time step of each view is hidden with probability `mask` behind the encoder's input projection
-    (D-11), and features are dropped with probability `dropout`; in evaluation mode neither. With positions on the
-    device (B, F, n_times) twice, zero behind the overlap.
-    """
-    views = cut_crops(x, crops, draw_shifts(crops, len(x), x.device))
-    features = []
-    for view, length in zip(views, crops.lengths, strict=True):
-        keep = _keep(view, crops, mask) if encoder.training else None
-        features.append(encoder(view, keep, length) if crops.on_device else encoder(view, keep))
-    h1, h2 = shared_part(features[0], features[1], crops)
-    dropout = dropout if encoder.training else 0.0
-    return _thin_out(h1, crops, dropout), _thin_out(h2, crops, dropout)
-
-
-def _keep(view: Tensor, crops: Crops, mask: float) -> Tensor:
-    """(B, length)"""
-    return (torch.rand(len(view), crops.n_times, device=view.device) >= mask)[:, : view.shape[2]]
 
 
 def _thin_out(z: Tensor, crops: Crops, dropout: float) -> Tensor:

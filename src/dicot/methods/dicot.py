@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.methods.settings import Positive, ShareBelowOne
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.adjacent_block import POSITIVES, adjacent_block
-from dicot.nets.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks, k_range
+from dicot.nets.losses import POSITIVES, adjacent_block
+from dicot.nets.views import ROUNDINGS, Blocks, block_layout, cut_blocks
 
 WIDTH_PROJECTION = 128
 
@@ -34,24 +35,25 @@ class DiCOT(Method):
         encoder: Encoder,
         *,
         k: int | Sequence[int] = (2, 10),
-        overlap: float = 0.5,
-        temperature: float = 0.07,
+        overlap: ShareBelowOne = 0.5,
+        temperature: Positive = 0.07,
         positive: str = "previous",
         rounding: str = "paper",
         projection: bool = False,
     ) -> None:
         super().__init__(encoder)
-        self.k = k if isinstance(k, int) else tuple(k)
-        self.k_range = k_range(k)
-        if not 0 <= overlap < 1:
-            raise InputError(f"overlap is a share of a block, 0 <= overlap < 1; got {overlap}.")
-        if not temperature > 0:
-            raise InputError(f"temperature must be above 0; got {temperature}.")
         lookup(POSITIVES, positive, "positive")
         lookup(ROUNDINGS, rounding, "rounding")
+        self.k = tuple(k) if isinstance(k, Sequence) else k
+        self.k_range = self.k if isinstance(self.k, tuple) else (self.k, self.k)
+        if len(self.k_range) != 2 or not 2 <= self.k_range[0] <= self.k_range[1]:
+            raise InputError(f"k must be a number >= 2 or a range (low, high) with 2 <= low <= high; got {k}.")
         self.overlap, self.temperature, self.positive, self.rounding = overlap, temperature, positive, rounding
         self.projection = projection
-        self.head = _projection(encoder.dim) if projection else nn.Identity()
+        widths = encoder.dim, WIDTH_PROJECTION, WIDTH_PROJECTION
+        self.head = (
+            nn.Sequential(nn.Linear(*widths[:2]), nn.ReLU(), nn.Linear(*widths[1:])) if projection else nn.Identity()
+        )
 
     @classmethod
     def paper_params(cls, family: str | None) -> dict[str, Any]:
@@ -74,16 +76,8 @@ class DiCOT(Method):
         k = int(rng.integers(self.k_range[0], self.k_range[1] + 1))
         return block_layout(shape[2], k, self.overlap, self.rounding)
 
-    def extent(self, plan: Hashable) -> int:
-        assert isinstance(plan, Blocks)
-        return len(plan) * plan.length
-
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert isinstance(plan, Blocks)
         blocks = cut_blocks(batch.x, plan)  # (B, k, C, L)
         z = self.head(self.encoder.embed(blocks.flatten(0, 1)))  # (B * k, F), the block index running fastest
         return adjacent_block(z.unflatten(0, blocks.shape[:2]), self.temperature, self.positive)
-
-
-def _projection(dim: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(dim, WIDTH_PROJECTION), nn.ReLU(), nn.Linear(WIDTH_PROJECTION, WIDTH_PROJECTION))

@@ -1,23 +1,41 @@
-"""Settings of a method are of the kind that its constructor states: the word "fals" is no switch that is off."""
+"""Settings of a method are of the kind and in the range that its constructor states.
+
+The word "fals" is no switch that is off. Settings are checked where they enter, by `build_method`.
+"""
 
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from numbers import Integral
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
+
+
+class Limit(NamedTuple):
+    """What a setting must be, in words, and whether a value is that."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+Positive = Annotated[float, Limit("a finite number above 0", lambda value: value > 0)]
+NotNegative = Annotated[float, Limit("a finite number, 0 or more", lambda value: value >= 0)]
+Share = Annotated[float, Limit("a finite number from 0 to 1", lambda value: 0 <= value <= 1)]
+ShareBelowOne = Annotated[float, Limit("a finite number, 0 or more and below 1", lambda value: 0 <= value < 1)]
+Count = Annotated[int, Limit("a whole number, 1 or more", lambda value: value >= 1)]
+CountFromZero = Annotated[int, Limit("a whole number, 0 or more", lambda value: value >= 0)]
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text", NoneType: "none"}
 _LARGEST = 2**63  # what a drawn whole number may not reach
 
 
 def check_settings(kind: type, settings: Mapping[str, Any], what: str) -> None:
-    """Refuses names that the constructor of `kind` does not know, and values of another kind than it states."""
+    """Refuse names that the constructor of `kind` does not know, and values that it does not state."""
     parameters = signature(kind, eval_str=True).parameters.values()
     known = {given.name: given.annotation for given in parameters if given.kind is given.KEYWORD_ONLY}
     problems = [f"it has no {name[:40]!r} ({did_you_mean(name[:40], known)})" for name in settings if name not in known]
@@ -31,10 +49,13 @@ def check_settings(kind: type, settings: Mapping[str, Any], what: str) -> None:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    if get_origin(hint) is UnionType:
-        return any(_fits(value, one) for one in get_args(hint))
-    if get_origin(hint) is Sequence:
-        return isinstance(value, list | tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _fits(value, inner[0]) and inner[1].holds(value)
+    if origin in (UnionType, Union):
+        return any(_fits(value, one) for one in inner)
+    if origin is Sequence:
+        return isinstance(value, list | tuple) and all(_fits(item, inner[0]) for item in value)
     if hint in (int, float) and isinstance(value, bool):
         return False
     if hint is int:
@@ -45,8 +66,11 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _in_words(hint: Any) -> str:
-    if get_origin(hint) is UnionType:
-        return " or ".join(_in_words(one) for one in get_args(hint))
-    if get_origin(hint) is Sequence:
-        return f"a list, each of it {_in_words(get_args(hint)[0])}"
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return str(inner[1].words)
+    if origin in (UnionType, Union):
+        return " or ".join(map(_in_words, inner))
+    if origin is Sequence:
+        return f"a list, each of it {_in_words(inner[0])}"
     return _WORDS.get(hint, str(hint))

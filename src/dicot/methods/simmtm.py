@@ -2,25 +2,28 @@
 
 import warnings
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import lookup
 from dicot.methods.base import Batch, Method
+from dicot.methods.settings import Count, Limit, Positive
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.precision import wide
+from dicot.nets.losses import wide
 
-# Runs of masked values from a two-state Markov chain (SimMTM).
+WIDTH_HIDDEN, WIDTH_PROJECTION = 256, 128
+TARGETS = {"originals": False, "stack": True}  # whether the masked rows are rebuilt too, with masked targets
 
 
 def markov_keep(draws: Tensor, ratio: float, run_length: float) -> Tensor:
-    """Uniform draws (..., L) -> which values are kept (..., L): the first draw decides the start, each later a move.
+    """Uniform draws (..., L) -> which values are kept (..., L), in runs from a two-state Markov chain.
 
-    A masked run ends with probability 1 / run_length, a kept one with the probability that makes `ratio` the share of
-    masked values; that is clipped to 1, where the share cannot be reached with runs of this length.
+    The first draw decides the start, each later one a move. A masked run ends with probability 1 / run_length, a kept
+    one with the probability that makes `ratio` the share of masked values; that is clipped to 1, where the share cannot
+    be reached with runs of this length.
 
     The chain is computed without a loop over L. Below both probabilities a draw swaps the states; between the two it
     leads to the one state that is the harder to leave, whatever came before; above both it changes nothing. So a state
@@ -61,8 +64,7 @@ def mask_runs(x: Tensor, ratio: float, run_length: float) -> Tensor:
 def cosine_similarity(z: Tensor) -> Tensor:
     """z (N, E) -> (N, N), in float32 or wider; a zero vector is similar to nothing. Memory O(N^2)."""
     with torch.autocast(z.device.type, enabled=False):
-        z = wide(z)
-        u = F.normalize(z, dim=-1, eps=1e-8)
+        u = F.normalize(wide(z), dim=-1, eps=1e-8)
         return u @ u.T
 
 
@@ -89,17 +91,10 @@ def aggregate(weights: Tensor, features: Tensor) -> Tensor:
     return total.reshape(-1, *features.shape[1:])
 
 
-# The sum of several losses whose weights are learned.
-
-
 def uncertainty_weighted(losses: list[Tensor], weights: Tensor) -> Tensor:
     """sum_i loss_i / (2 w_i^2) + log(1 + w_i^2): the second term keeps the weights w (n,) from growing without end."""
     squares = weights.square()
     return (torch.stack(losses) * 0.5 / squares + torch.log1p(squares)).sum()
-
-
-WIDTH_HIDDEN, WIDTH_PROJECTION = 256, 128
-TARGETS = {"originals": False, "stack": True}  # whether the masked rows are rebuilt too, with masked targets
 
 
 class SimMTM(Method):
@@ -121,23 +116,13 @@ class SimMTM(Method):
         self,
         encoder: Encoder,
         *,
-        copies: int = 3,
-        ratio: float = 0.5,
-        run_length: float = 3,
-        temperature: float = 0.2,
+        copies: Count = 3,
+        ratio: Annotated[float, Limit("a number above 0 and below 1", lambda share: 0 < share < 1)] = 0.5,
+        run_length: Annotated[float, Limit("a finite number, 1 or more", lambda length: length >= 1)] = 3,
+        temperature: Positive = 0.2,
         target: str = "originals",
     ) -> None:
         super().__init__(encoder)
-        if not isinstance(copies, int) or copies < 1:
-            raise InputError(f"copies is a whole number of masked copies per series, at least 1; got {copies}.")
-        if not 0 < ratio < 1:
-            raise InputError(f"ratio is the share of masked values, 0 < ratio < 1; got {ratio}.")
-        if not run_length >= 1:
-            raise InputError(
-                f"run_length is the mean length of a masked run in time steps, at least 1; got {run_length}."
-            )
-        if not temperature > 0:
-            raise InputError(f"temperature must be above 0; got {temperature}.")
         if ratio > (highest := run_length / (run_length + 1)):
             warnings.warn(
                 f"Masked runs of mean length {run_length} mask a share of {highest:.2f} at most; got ratio {ratio}. "

@@ -1,9 +1,7 @@
 """Soft (SoftCLT on TS2Vec, ICLR 2024): graded positives by the likeness of cases and the nearness in time."""
 
-import math
 import warnings
 from collections.abc import Hashable
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,26 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError
 from dicot.data.cases import Cases, release
-from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Method, Places, TrainingSet
-from dicot.methods.cropping import (
-    Crops,
-    check_cases,
-    check_crop_lengths,
-    check_share,
-    crops_of,
-    encode_crops,
-    plan_crops,
-)
+from dicot.methods.base import AveragedEncoder, Batch, Method, Places, TrainingSet
+from dicot.methods.cropping import Crops, check_cases, encode_crops, plan_crops
+from dicot.methods.settings import Count, CountFromZero, NotNegative, Share, ShareBelowOne
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.contrast import contrast, hard_level, mean_over_groups, over_levels, paired_targets
-from dicot.nets.losses.padded import over_padded_levels
-from dicot.nets.losses.precision import wide, wide_dtype
-
-# How alike the cases of a training set are, without the N x N matrix of all pairs (Soft).
-
+from dicot.nets.hierarchy import hierarchical_contrast
+from dicot.nets.losses import wide
 
 EXACT_UP_TO = 50_000  # cases; above, the range of distances is estimated
 SAMPLED_CASES = 4096
@@ -42,7 +27,8 @@ class CaseSimilarity(nn.Module):
 
     On the full matrix D = -cos (i, j) the rule is: the diagonal becomes the smallest off-diagonal value of all, each
     column is scaled to [0, 1], similarity = 1 - scaled (D-16). The filled diagonal makes that smallest value the
-    minimum of every column, so two buffers are enough (D-17): it, and the largest distance of each column.
+    minimum of every column, so two buffers are enough (D-17): it, and the largest distance of each column. The N x N
+    matrix is never made.
     """
 
     closest: Tensor  # () smallest distance between two different cases
@@ -91,8 +77,7 @@ def sharpen(similarity: Tensor, tau: float, alpha: float) -> Tensor:
 
 def unit_rows(x: Tensor) -> Tensor:
     """(N, C, T) -> (N, C T) of length one, float32 or wider; a case of zeros stays zero, so that its cosines are 0."""
-    flat = x.flatten(1)
-    flat = wide(flat)
+    flat = wide(x.flatten(1))
     peak = flat.abs().amax(dim=1, keepdim=True)  # taken out first: squares of large values leave the range of float32
     return F.normalize(flat / torch.where(peak > 0, peak, 1), dim=1)
 
@@ -126,74 +111,6 @@ def _read(x: Cases, rows: np.ndarray, device: torch.device) -> Tensor:
     return on_device
 
 
-# SoftCLT: graded targets instead of one positive, across cases and across time.
-
-
-SMALLEST_LAG_WEIGHT = 1e-6  # smaller ones are set to 0
-
-
-def time_lag_weights(n_times: int, tau: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(T, T): 2 / (1 + exp(tau |t - t'|)), 1 on the diagonal."""
-    time = torch.arange(n_times, dtype=dtype, device=device)
-    weights = 2 * torch.sigmoid(-tau * (time.unsqueeze(1) - time).abs())
-    return torch.where(weights < SMALLEST_LAG_WEIGHT, 0, weights)
-
-
-def soft_contrast(z1: Tensor, z2: Tensor, weights: Tensor) -> Tensor:
-    """Cross-entropy of all pairs of (G, n, F) twice against `weights` (n, n), which all groups share.
-
-    Both views of vector j are candidates of vector i with target weights[i, j], itself left out. Targets do not sum to
-    one; the mean is over the 2n anchors. With the identity it is `paired_contrast`. Time O(G n^2 F), memory O(G n^2).
-    """
-    return contrast(z1, z2, soft_targets(weights))
-
-
-def soft_targets(weights: Tensor) -> Tensor:
-    """(n, n) -> (2n, 2n): the same in both views, 0 for the vector itself."""
-    return weights.repeat(2, 2).fill_diagonal_(0)
-
-
-def soft_hierarchical_contrast(
-    z1: Tensor,
-    z2: Tensor,
-    instance_weights: Tensor | None,
-    *,
-    tau_temp: float,
-    lambda_: float = 0.5,
-    temporal_unit: int = 0,
-    length: Tensor | None = None,
-) -> Tensor:
-    """SoftCLT's loss on aligned features (B, F, T); `lambda_` is the share of the instance loss.
-
-    `instance_weights` (B, B) grades the cases, None takes the hard loss. Time lags are graded with tau_temp 2^depth;
-    tau_temp = 0 takes the hard loss. Cost and memory as `hierarchical_contrast`, and one (2T, 2T) array of targets.
-    With a `length`, a number on the device, only so many of the first time steps count.
-    """
-    if length is not None:
-        dtype, device = wide_dtype(z1), z1.device
-        paired = partial(paired_targets, dtype=dtype, device=device)
-        cases = paired(len(z1)) if instance_weights is None else soft_targets(instance_weights)
-
-        def lags(n: int, depth: int) -> Tensor:
-            tau = tau_temp * 2**depth
-            return soft_targets(time_lag_weights(n, tau, dtype, device)) if tau > 0 else paired(n)
-
-        return over_padded_levels(z1, z2, length, cases, lags, alpha=lambda_, temporal_unit=temporal_unit)
-    instance = hard_level if instance_weights is None else partial(_soft_level, weights=instance_weights)
-    temporal = partial(_lag_level, tau_temp=tau_temp) if tau_temp > 0 else hard_level
-    return over_levels(z1, z2, instance, temporal, alpha=lambda_, temporal_unit=temporal_unit)
-
-
-def _soft_level(z1: Tensor, z2: Tensor, depth: int, weights: Tensor) -> Tensor:
-    return mean_over_groups(partial(soft_contrast, weights=weights), z1, z2)
-
-
-def _lag_level(z1: Tensor, z2: Tensor, depth: int, tau_temp: float) -> Tensor:
-    """Lags weigh more at deeper levels, where a step stands for 2^depth of the first one's."""
-    weights = time_lag_weights(z1.shape[1], tau_temp * 2**depth, wide_dtype(z1), z1.device)
-    return _soft_level(z1, z2, depth, weights)
-
-
 class Soft(Method):
     """TS2Vec's views with SoftCLT's loss.
 
@@ -215,61 +132,43 @@ class Soft(Method):
         self,
         encoder: Encoder,
         *,
-        tau_inst: float = 10.0,
-        tau_temp: float = 1.0,
-        alpha: float = 0.5,
-        lambda_: float = 0.5,
-        temporal_unit: int = 0,
-        mask: float = 0.5,
-        dropout: float = 0.1,
-        max_train_length: int = 3000,
+        tau_inst: NotNegative = 10.0,
+        tau_temp: NotNegative = 1.0,
+        alpha: Share = 0.5,
+        lambda_: Share = 0.5,
+        temporal_unit: CountFromZero = 0,
+        mask: ShareBelowOne = 0.5,
+        dropout: ShareBelowOne = 0.1,
+        max_train_length: Count = 3000,
         average_weights: bool = True,
     ) -> None:
         super().__init__(encoder)
-        check_crop_lengths(temporal_unit, max_train_length)
-        for name, tau in (("tau_inst", tau_inst), ("tau_temp", tau_temp)):
-            if not 0 <= tau < math.inf:
-                raise InputError(f"{name} must be 0 (hard loss) or above, and finite; got {tau}.")
-        self.tau_inst, self.tau_temp = tau_inst, tau_temp
-        self.alpha = check_share("alpha", alpha)
-        self.lambda_ = check_share("lambda_", lambda_)
-        self.mask = check_share("mask", mask, below=True)
-        self.dropout = check_share("dropout", dropout, below=True)
+        self.tau_inst, self.tau_temp, self.alpha, self.lambda_ = tau_inst, tau_temp, alpha, lambda_
+        self.mask, self.dropout = mask, dropout
         self.temporal_unit, self.max_train_length = temporal_unit, max_train_length
         self.average_weights = average_weights
         self.average = AveragedEncoder(encoder) if average_weights else None
         self.similarity = CaseSimilarity() if tau_inst > 0 else None
 
     def prepare(self, train: TrainingSet) -> None:
-        check_cases(train, self.temporal_unit)
+        check_cases(train.n_times, self.temporal_unit, self.max_train_length)
         if self.similarity is not None:
             self.similarity.fit(train)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
         return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
 
-    def extent(self, plan: Hashable) -> int:
-        return plan.extent if isinstance(plan, Crops) else 0  # a plan of places does not change shapes
-
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        crops = crops_of(plan, batch.x.shape[2], self.max_train_length)
-        z1, z2 = encode_crops(self.encoder, batch.x, crops, mask=self.mask, dropout=self.dropout)
+        z1, z2, length = encode_crops(self.encoder, batch.x, plan, self.max_train_length, self.mask, self.dropout)
         weights = None
         if self.similarity is not None:
             weights = sharpen(self.similarity(batch.x, batch.index), self.tau_inst, self.alpha)  # D-13
-        return soft_hierarchical_contrast(
+        return hierarchical_contrast(
             z1,
             z2,
-            weights,
-            tau_temp=self.tau_temp,
-            lambda_=self.lambda_,
+            alpha=self.lambda_,
             temporal_unit=self.temporal_unit,
-            length=crops.overlap if crops.on_device else None,
+            case_weights=weights,
+            tau_temp=self.tau_temp,
+            length=length,
         )
-
-    def after_step(self, batch: Batch, progress: float) -> None:
-        if self.average is not None:
-            self.average.update(self.encoder)
-
-    def trained_encoder(self) -> Encoder:
-        return self.encoder if self.average is None else self.average.encoder

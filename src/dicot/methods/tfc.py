@@ -7,18 +7,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, lookup
-from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.methods.negatives import require_negatives
-from dicot.methods.noise import noise_unit
+from dicot.core.errors import lookup
+from dicot.methods.base import Batch, Method, TrainingSet, noise_unit, require_negatives
+from dicot.methods.settings import Count, NotNegative, Positive, Share
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
-from dicot.nets.views.augmentation import jitter
-
-# The magnitude spectrum of a case, and a distorted copy of it (TF-C).
-
+from dicot.nets.losses import nt_xent, poly_nt_xent
+from dicot.nets.views import jitter
 
 AMPLITUDE = 0.1  # what is added to a bin is at most this share of the maximum
+WIDTH_PROJECTOR = 256
+FORMS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {"poly": poly_nt_xent, "plain": nt_xent}
 
 
 def magnitude_spectrum(x: Tensor) -> Tensor:
@@ -37,10 +35,6 @@ def distort_spectrum(spectrum: Tensor, remove: float, add: float, *, per_sample:
     largest = spectrum.amax(dim=(1, 2), keepdim=True) if per_sample else spectrum.amax()
     hit = torch.rand_like(spectrum) < add
     return removed + spectrum + hit * torch.rand_like(spectrum) * (AMPLITUDE * largest)
-
-
-WIDTH_PROJECTOR = 256
-FORMS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {"poly": poly_nt_xent, "plain": nt_xent}
 
 
 class TFC(Method):
@@ -66,28 +60,18 @@ class TFC(Method):
         encoder: Encoder,
         *,
         form: str = "poly",
-        weight: float = 0.2,
+        weight: Share = 0.2,
         consistency: bool = False,
-        temperature: float = 0.2,
-        noise: float = 2.0,
+        temperature: Positive = 0.2,
+        noise: NotNegative = 2.0,
         absolute_noise: bool = False,
-        remove: float = 0.1,
-        add: float = 0.1,
+        remove: Share = 0.1,
+        add: Share = 0.1,
         per_sample_maximum: bool = False,
-        projection_dim: int = 128,
+        projection_dim: Count = 128,
     ) -> None:
         super().__init__(encoder)
         lookup(FORMS, form, "form")  # D-23
-        for holds, problem in (
-            (0 <= weight <= 1, f"weight is a share from 0 to 1; got {weight}"),
-            (temperature > 0, f"temperature must be above 0; got {temperature}"),
-            (noise >= 0, f"noise must be 0 or more; got {noise}"),
-            (0 <= remove <= 1, f"remove is a probability from 0 to 1; got {remove}"),
-            (0 <= add <= 1, f"add is a probability from 0 to 1; got {add}"),
-            (projection_dim >= 1, f"projection_dim must be 1 or more; got {projection_dim}"),
-        ):
-            if not holds:
-                raise InputError(f"{problem}.")
         self.form, self.weight, self.consistency, self.temperature = form, weight, consistency, temperature
         self.noise, self.absolute_noise = noise, absolute_noise
         self.remove, self.add, self.per_sample_maximum = remove, add, per_sample_maximum

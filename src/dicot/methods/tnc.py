@@ -1,9 +1,13 @@
-"""TNC, Temporal Neighbourhood Coding (ICLR 2021): tell windows close in time from windows far away."""
+"""TNC, Temporal Neighbourhood Coding (ICLR 2021): tell windows close in time from windows far away.
+
+Positions are integer tensors of time steps, one row per case. A centre t stands for the window [t - w//2, t + w//2),
+so windows have 2 (w // 2) time steps. What is drawn comes in as tensors of random numbers: the rest is arithmetic.
+"""
 
 import math
 import warnings
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,35 +16,20 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, need_extra
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.methods.settings import Count, Limit, Share
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.precision import wide
-
-# Neighbourhoods: a short window of a case, windows close to it and windows far away (TNC).
-#
-# Positions are integer tensors of time steps, one row per case. A centre t stands for the window [t - w//2, t + w//2),
-# so windows have 2 (w // 2) time steps. What is drawn comes in as tensors of random numbers: the rest is arithmetic.
-
+from dicot.nets.losses import wide
 
 REACH = 5  # non-neighbours are at least this many times epsilon * width away, where the case is long enough
-
-
-def default_width(n_times: int) -> int:
-    """A tenth of the case, even and at least 2 (D-19)."""
-    return max(2, 2 * (n_times // 20))
+WIDEST = 3  # half-widths tried by the ADF test: 1, 2 and 3 windows
+LEVEL = 0.01  # of the test; also what a p-value of NaN counts as
+MANY_TESTS = 20_000  # more than this take minutes, and the user is told
+DROPOUT = 0.5
 
 
 def shortest_case(width: int) -> int:
     """Fewer time steps than this, and some window of the rules below would leave the case."""
     return width + width // 2 + 1
-
-
-def check_width(n_times: int, width: int) -> None:
-    """Refuse cases that are too short for their windows."""
-    if n_times < shortest_case(width):
-        raise InputError(
-            f"Neighbourhoods of windows of {width} time steps need cases of at least {shortest_case(width)}; "
-            f"got {n_times} time steps. Use longer cases or a shorter window."
-        )
 
 
 def reference_range(n_times: int, width: int) -> tuple[int, int]:
@@ -52,8 +41,7 @@ def reference_range(n_times: int, width: int) -> tuple[int, int]:
 
 def reference_centres(uniform: Tensor, n_times: int, width: int) -> Tensor:
     """(B,) numbers in [0, 1) -> (B,) centres."""
-    low, high = reference_range(n_times, width)
-    return _integers(uniform, torch.full_like(uniform, low).long(), torch.full_like(uniform, high).long())
+    return _integers(uniform, *reference_range(n_times, width))
 
 
 def close_centres(normal: Tensor, t: Tensor, epsilon: Tensor, n_times: int, width: int) -> Tensor:
@@ -87,26 +75,19 @@ def cut_windows(x: Tensor, centres: Tensor, width: int) -> Tensor:
     return x.unfold(-1, 2 * half, 1)[row, :, centres - half]
 
 
-def _integers(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def _integers(uniform: Tensor, low: Any, high: Any) -> Tensor:
     """Numbers in [0, 1) -> integers from low to high, both included, each as likely."""
-    drawn = low + (uniform * (high - low + 1)).long()
-    return torch.minimum(drawn, high)  # a product may be rounded up to the count itself
-
-
-# How far a case stays stationary around a time step, by the augmented Dickey-Fuller (ADF) test; the extra `adf`.
-#
-# The tests run on the host, one by one: about 3 ms each for 20 time steps, 4 ms for 100 and 21 ms for 500.
-
-
-WIDEST = 3  # half-widths tried: 1, 2 and 3 windows
-LEVEL = 0.01  # of the test; also what a p-value of NaN counts as
+    drawn: Tensor = low + (uniform * (high - low + 1)).long()
+    return drawn.clamp(max=high)  # a product may be rounded up to the count itself
 
 
 def adf_epsilon(x: np.ndarray, t: int, width: int) -> int:
     """The first half-width (in windows) around t at which the case x (C, T) is no longer stationary; 3 if it stays so.
 
-    Not stationary: the p-value, averaged over the channels, reaches 0.01. A test that fails (a constant channel, too
-    few time steps) counts as not stationary, so that constant cases have epsilon 1.
+    By the augmented Dickey-Fuller (ADF) test of the extra `adf`. Not stationary: the p-value, averaged over the
+    channels, reaches 0.01. A test that fails (a constant channel, too few time steps) counts as not stationary, so that
+    constant cases have epsilon 1. The tests run on the host, one by one: about 3 ms each for 20 time steps, 4 ms for
+    100 and 21 ms for 500.
     """
     for epsilon in range(1, WIDEST + 1):
         reach = epsilon * width
@@ -118,8 +99,7 @@ def adf_epsilon(x: np.ndarray, t: int, width: int) -> int:
 def adf_table(x: Any, centres: np.ndarray, width: int) -> np.ndarray:
     """Cases (N, C, T) and centres (G,) -> epsilon (N, G), by at most 3 N G C tests."""
     cases = (x[row : row + 1][0] for row in range(len(x)))  # one at a time, wherever they are read from
-    rows = [[adf_epsilon(case, int(t), width) for t in centres] for case in cases]
-    return np.array(rows, dtype=np.int64).reshape(len(x), len(centres))
+    return np.array([[adf_epsilon(case, int(t), width) for t in centres] for case in cases], dtype=np.int64)
 
 
 def _drifts(segment: np.ndarray) -> bool:
@@ -143,9 +123,6 @@ def _drifts(segment: np.ndarray) -> bool:
     return False
 
 
-# Tell neighbours from the rest, where some of the rest are neighbours too (TNC).
-
-
 def positive_unlabelled(d_close: Tensor, d_distant: Tensor, w_pu: float) -> Tensor:
     """TNC's loss on logits of any shape: close pairs are positive, distant ones positive with weight `w_pu`.
 
@@ -158,15 +135,6 @@ def positive_unlabelled(d_close: Tensor, d_distant: Tensor, w_pu: float) -> Tens
         distant_as_close = -F.logsigmoid(d_distant).mean()
         distant = -F.logsigmoid(-d_distant).mean()
         return (close + w_pu * distant_as_close + (1 - w_pu) * distant) / 2
-
-
-def share_told_apart(d_close: Tensor, d_distant: Tensor) -> Tensor:
-    """Share of logits on the right side of 0, the mean of both kinds: 0.5 is chance."""
-    return ((d_close > 0).double().mean() + (d_distant < 0).double().mean()) / 2
-
-
-DROPOUT = 0.5
-MANY_TESTS = 20_000  # more ADF tests than this take minutes, and the user is told
 
 
 class TNC(Method):
@@ -194,39 +162,39 @@ class TNC(Method):
         self,
         encoder: Encoder,
         *,
-        window: int | None = None,
-        m: int = 20,
-        w_pu: float = 0.05,  # D-20
-        epsilon: int = 1,  # D-18
+        window: Annotated[int, Limit("an even number, 2 or more", lambda n: n >= 2 and n % 2 == 0)] | None = None,
+        m: Count = 20,
+        w_pu: Share = 0.05,  # D-20
+        epsilon: Count = 1,  # D-18
         adf: bool = False,
-        adf_centres: int = 8,
+        adf_centres: Count = 8,
     ) -> None:
         super().__init__(encoder)
-        if window is not None and (window < 2 or window % 2):
-            raise InputError(f"window must be an even number of time steps, 2 or more; got {window}.")
-        if m < 1:
-            raise InputError(f"m, the number of windows of each kind, must be 1 or more; got {m}.")
-        if not 0 <= w_pu <= 1:
-            raise InputError(f"w_pu is a weight, 0 <= w_pu <= 1; got {w_pu}.")
-        if epsilon < 1 or epsilon != int(epsilon):
-            raise InputError(f"epsilon must be a whole number of windows, 1 or more; got {epsilon}.")
         if adf and epsilon != 1:
             raise InputError(f"adf=True chooses epsilon itself; got epsilon={epsilon} as well. Drop one of the two.")
-        if adf_centres < 1:
-            raise InputError(f"adf_centres must be 1 or more; got {adf_centres}.")
-        self.window, self.m, self.w_pu, self.epsilon = window, m, w_pu, int(epsilon)
+        self.window, self.m, self.w_pu, self.epsilon = window, m, w_pu, epsilon
         self.adf, self.adf_centres = adf, adf_centres
         self.discriminator = Discriminator(encoder.dim)
         self.register_buffer("epsilon_table", None)  # (N, G) with adf=True, at the centres (G,)
         self.register_buffer("epsilon_centres", None)
 
     def prepare(self, train: TrainingSet) -> None:
-        width = self._width(train.n_times)
-        check_width(train.n_times, width)
+        n_times, width = train.n_times, self._width(train.n_times)
+        if n_times < shortest_case(width):
+            raise InputError(
+                f"Neighbourhoods of windows of {width} time steps need cases of at least {shortest_case(width)}; "
+                f"got {n_times} time steps. Use longer cases or a shorter window."
+            )
         if self.adf:
-            low, high = reference_range(train.n_times, width)
-            centres = np.unique(np.linspace(low, high, self.adf_centres).round().astype(np.int64))
-            _warn_of_cost(WIDEST * len(train) * train.n_channels * len(centres))
+            ends = reference_range(n_times, width)
+            centres = np.unique(np.linspace(*ends, self.adf_centres).round().astype(np.int64))
+            n_tests = WIDEST * len(train) * train.n_channels * len(centres)
+            if n_tests > MANY_TESTS:
+                warnings.warn(
+                    f"adf=True may run up to {n_tests:,} tests of 3 to 20 ms before training. "
+                    "Lower adf_centres, or use adf=False with a fixed epsilon.",
+                    stacklevel=2,
+                )
             self.epsilon_table = torch.from_numpy(adf_table(train, centres, width))
             self.epsilon_centres = torch.from_numpy(centres)
 
@@ -251,7 +219,8 @@ class TNC(Method):
         return positive_unlabelled(d_close, d_distant, self.w_pu)
 
     def _width(self, n_times: int) -> int:
-        return default_width(n_times) if self.window is None else self.window
+        """A tenth of the case, even and at least 2, if nothing else is set (D-19)."""
+        return max(2, 2 * (n_times // 20)) if self.window is None else self.window
 
     def _epsilon(self, batch: Batch, t: Tensor) -> Tensor:
         """(B,) neighbourhood widths of the cases around t, in windows."""
@@ -284,12 +253,3 @@ class Discriminator(nn.Module):
             pair = torch.cat([reference.expand_as(other), other], dim=-1).to(self.hidden.weight.dtype)
             logit: Tensor = self.out(self.dropout(self.hidden(pair).relu()))
             return logit.squeeze(-1)
-
-
-def _warn_of_cost(n_tests: int) -> None:
-    if n_tests > MANY_TESTS:
-        warnings.warn(
-            f"adf=True may run up to {n_tests:,} tests of 3 to 20 ms before training. "
-            "Lower adf_centres, or use adf=False with a fixed epsilon.",
-            stacklevel=3,
-        )

@@ -6,20 +6,11 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Method, Places, TrainingSet
-from dicot.methods.cropping import (
-    Crops,
-    check_cases,
-    check_crop_lengths,
-    check_share,
-    crops_of,
-    encode_crops,
-    plan_crops,
-)
+from dicot.methods.base import AveragedEncoder, Batch, Method, Places, TrainingSet
+from dicot.methods.cropping import Crops, check_cases, encode_crops, plan_crops
+from dicot.methods.settings import Count, CountFromZero, Share, ShareBelowOne
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.contrast import hierarchical_contrast
-from dicot.nets.losses.padded import padded_hierarchical_contrast
+from dicot.nets.hierarchy import hierarchical_contrast
 
 
 class TS2Vec(Method):
@@ -47,43 +38,25 @@ class TS2Vec(Method):
         self,
         encoder: Encoder,
         *,
-        alpha: float = 0.5,
-        temporal_unit: int = 0,
-        mask: float = 0.5,
-        dropout: float = 0.1,
-        max_train_length: int = 3000,
+        alpha: Share = 0.5,
+        temporal_unit: CountFromZero = 0,
+        mask: ShareBelowOne = 0.5,
+        dropout: ShareBelowOne = 0.1,
+        max_train_length: Count = 3000,
         average_weights: bool = True,
     ) -> None:
         super().__init__(encoder)
-        check_crop_lengths(temporal_unit, max_train_length)
-        self.alpha = check_share("alpha", alpha)
-        self.mask = check_share("mask", mask, below=True)
-        self.dropout = check_share("dropout", dropout, below=True)
+        self.alpha, self.mask, self.dropout = alpha, mask, dropout
         self.temporal_unit, self.max_train_length = temporal_unit, max_train_length
         self.average_weights = average_weights
         self.average = AveragedEncoder(encoder) if average_weights else None
 
     def prepare(self, train: TrainingSet) -> None:
-        check_cases(train, self.temporal_unit)
+        check_cases(train.n_times, self.temporal_unit, self.max_train_length)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
         return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
 
-    def extent(self, plan: Hashable) -> int:
-        return plan.extent if isinstance(plan, Crops) else 0  # a plan of places does not change shapes
-
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        crops = crops_of(plan, batch.x.shape[2], self.max_train_length)
-        z1, z2 = encode_crops(self.encoder, batch.x, crops, mask=self.mask, dropout=self.dropout)
-        if crops.on_device:
-            return padded_hierarchical_contrast(
-                z1, z2, crops.overlap, alpha=self.alpha, temporal_unit=self.temporal_unit
-            )
-        return hierarchical_contrast(z1, z2, alpha=self.alpha, temporal_unit=self.temporal_unit)
-
-    def after_step(self, batch: Batch, progress: float) -> None:
-        if self.average is not None:
-            self.average.update(self.encoder)
-
-    def trained_encoder(self) -> Encoder:
-        return self.encoder if self.average is None else self.average.encoder
+        z1, z2, length = encode_crops(self.encoder, batch.x, plan, self.max_train_length, self.mask, self.dropout)
+        return hierarchical_contrast(z1, z2, alpha=self.alpha, temporal_unit=self.temporal_unit, length=length)

@@ -1,7 +1,7 @@
 """TS-TCC (IJCAI 2021): the past of one view predicts the future of the other; contexts are contrasted in the batch."""
 
 from collections.abc import Hashable
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -9,36 +9,28 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.methods.base import Batch, Method, Places, TrainingSet
-from dicot.methods.negatives import require_negatives
-from dicot.methods.noise import noise_unit
+from dicot.methods.base import Batch, Method, Places, TrainingSet, noise_unit, require_negatives
+from dicot.methods.settings import Count, Limit, NotNegative, Positive
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses.nt_xent import nt_xent
-from dicot.nets.losses.precision import wide
-from dicot.nets.views.augmentation import jitter, permute, scale
-
-# Contrastive prediction: what really followed must be told by its own prediction among those of the batch.
-
-
-def prediction_contrast(actual: Tensor, predicted: Tensor) -> Tensor:
-    """Mean cross-entropy over K steps, actual (K, B, F) against predicted (K, B, F) (TS-TCC).
-
-    Rows are the true features and columns the predictions of all cases; dot products without a temperature, in
-    float32 or wider. 0 for B = 1. Time O(K B^2 F), memory O(K B^2).
-    """
-    with torch.autocast(actual.device.type, enabled=False):
-        rows, columns = (wide(z) for z in (actual, predicted))
-        log_p = (rows @ columns.transpose(1, 2)).log_softmax(dim=-1)  # (K, B, B)
-        return -log_p.diagonal(dim1=1, dim2=2).mean()
-
-
-# TS-TCC's module beside the encoder: a context of the past, predictions of the future, and a head.
-
+from dicot.nets.losses import nt_xent, wide
+from dicot.nets.views import jitter, permute, scale
 
 HEADS = 4
 DEPTH = 4
 WIDTH_HIDDEN = 64  # of the feed-forward parts
 DROPOUT = 0.1
+
+
+def prediction_contrast(actual: Tensor, predicted: Tensor) -> Tensor:
+    """Mean cross-entropy over K steps: what really followed must be told by its own prediction among the batch's.
+
+    actual and predicted (K, B, F). Rows are the true features and columns the predictions of all cases; dot products
+    without a temperature, in float32 or wider. 0 for B = 1. Time O(K B^2 F), memory O(K B^2).
+    """
+    with torch.autocast(actual.device.type, enabled=False):
+        rows, columns = (wide(z) for z in (actual, predicted))
+        log_p = (rows @ columns.transpose(1, 2)).log_softmax(dim=-1)  # (K, B, B)
+        return -log_p.diagonal(dim1=1, dim2=2).mean()
 
 
 class ContextLayer(nn.Module):
@@ -70,7 +62,10 @@ class ContextLayer(nn.Module):
 
 
 class TemporalContrast(nn.Module):
-    """`dim`: features of the encoder, F. `width`: of the context, H. `n_future`: how many steps are predicted, K."""
+    """A context of the past, predictions of the future, and a head.
+
+    `dim`: features of the encoder, F. `width`: of the context, H. `n_future`: how many steps are predicted, K.
+    """
 
     def __init__(self, dim: int, width: int, n_future: int, heads: int = HEADS, depth: int = DEPTH) -> None:
         super().__init__()
@@ -137,33 +132,22 @@ class TSTCC(Method):
         self,
         encoder: Encoder,
         *,
-        future: int = 6,
-        width: int | None = None,
+        future: Count = 6,
+        width: Annotated[int, Limit(f"a multiple of its {HEADS} heads", lambda n: n >= 1 and n % HEADS == 0)]
+        | None = None,
         scale_mean: float = 2.0,
-        scale_std: float = 1.1,
+        scale_std: NotNegative = 1.1,
         per_step: bool = False,
-        max_segments: int = 8,
-        noise: float = 0.8,
+        max_segments: Annotated[int, Limit("a whole number, 2 or more", lambda n: n >= 2)] = 8,  # an open limit
+        noise: NotNegative = 0.8,
         absolute_noise: bool = False,
-        temperature: float = 0.2,
-        temporal_weight: float = 1.0,
-        contextual_weight: float = 0.7,
+        temperature: Positive = 0.2,
+        temporal_weight: NotNegative = 1.0,
+        contextual_weight: NotNegative = 0.7,
     ) -> None:
         super().__init__(encoder)
-        context = encoder.dim if width is None else width
-        for holds, problem in (
-            (future >= 1, f"future must be 1 or more time steps; got {future}"),
-            (encoder.dim >= 4, f"TSTCC's head needs an encoder of 4 or more features; got dim={encoder.dim}"),
-            (context >= 1 and context % HEADS == 0, f"width is shared by {HEADS} heads; got {context}. Set a multiple"),
-            (scale_std >= 0, f"scale_std must be 0 or more; got {scale_std}"),
-            (max_segments >= 2, f"max_segments is an open limit, so 2 or more; got {max_segments}"),
-            (noise >= 0, f"noise must be 0 or more; got {noise}"),
-            (temperature > 0, f"temperature must be above 0; got {temperature}"),
-            (temporal_weight >= 0, f"temporal_weight must be 0 or more; got {temporal_weight}"),
-            (contextual_weight >= 0, f"contextual_weight must be 0 or more; got {contextual_weight}"),
-        ):
-            if not holds:
-                raise InputError(f"{problem}.")
+        if encoder.dim < HEADS or (width is None and encoder.dim % HEADS):
+            raise InputError(f"TSTCC has {HEADS} heads; got dim={encoder.dim}. Use a multiple, or set width.")
         self.future, self.width = future, width
         self.scale_mean, self.scale_std, self.per_step = scale_mean, scale_std, per_step  # D-21
         self.max_segments, self.noise, self.absolute_noise = max_segments, noise, absolute_noise
@@ -177,8 +161,7 @@ class TSTCC(Method):
             raise InputError("TSTCC predicts later time steps, so a case needs 2; got 1. Use longer windows.")
         self.noise_unit = noise_unit(train, self.absolute_noise)
         n_future = future_steps(train.n_times, self.future)
-        width = self.encoder.dim if self.width is None else self.width
-        self.contrast = TemporalContrast(self.encoder.dim, width, n_future)
+        self.contrast = TemporalContrast(self.encoder.dim, self.width or self.encoder.dim, n_future)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Places:
         """The last time step of the past, drawn for each of the two directions."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import logging
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -12,50 +15,81 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 from torch.nn.functional import linear
 
-from dicot.core.errors import InputError, ModelFileError, is_whole, lookup
+from dicot.core.errors import InputError, is_whole, lookup
 from dicot.data import Windows
 from dicot.data.cases import Cases, name_cases
 from dicot.data.labels import check_labels, labelled
 from dicot.data.preparation import Preparation
+from dicot.data.splits import validation_rows
+from dicot.methods.gradual import GradualTuning, StandardisedHead
 from dicot.methods.supervised import Supervised, count_classes
-from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
-from dicot.model.embedding import POOLINGS, pooled_dim, refuse_length
+from dicot.model.embedding import embed, pooled, pooled_dim, refuse_length
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.files import fitted_of, from_pretrained, reading, restore, save_pretrained, settings_of
-from dicot.model.fitting import (
-    become,
-    check_columns,
-    columns_of,
-    embed_cases,
-    finished,
-    new_encoder,
-    seed_from,
-    seeded_weights,
-    train_with_bar,
-)
-from dicot.model.tuning import Tuned, tune
+from dicot.model.files import reading
+from dicot.model.fitting import EncoderEstimator, columns_of, finished, seed_from, seeded_weights, train_with_bar
+from dicot.model.presets import merge_recipe, names_places
 from dicot.nets.encoders import Encoder
-from dicot.train import History, Recipe, TrainingRun
-from dicot.train.history import OnStep
-from dicot.train.run import OptimiserFactory
+from dicot.train.loop import OptimiserFactory, TrainingRun
+from dicot.train.recipe import Recipe
+from dicot.train.record import History, OnStep
+
+log = logging.getLogger(__name__)
 
 EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
 # Of gradual tuning: fewer epochs from weights that are good already, but not so few steps that nothing changes.
 GENTLE_EPOCHS, GENTLE, GENTLE_STEPS = 20, replace(USUAL, lr=1e-3, warmup=0.1), (50, 2000)
 TUNINGS = ("gradual", "all")
-GROUPS = ("prepare", "recipe")  # arguments that are mappings of settings
+SHARE = 0.2  # of the labelled cases of a class, held out for validation
+FEWEST = 5  # cases that a class must have for some to be held out
+MAX_STEPS = 1_000_000  # of the solver, which ends by its tolerance
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
 PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "prepare")
 
 
-class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(frozen=True)
+class Tuned:
+    """What became of a gradual fine-tuning.
+
+    kept: "tuned" weights, or the "probe": the encoder as it was, and a head fitted on all labelled cases.
+    step: how many steps of training the kept weights have had; 0 for the probe.
+    held_out: labelled cases that were held out for this choice.
+    probe_accuracy, tuned_accuracy: on these, of the probe that saw the others, and of the best weights that training
+        passed through; NaN where nothing was held out or trained.
+    accuracies: of the probe and of every state that was looked at, by step.
+    reason: for the choice, in words.
+    """
+
+    kept: str
+    step: int
+    held_out: int
+    probe_accuracy: float
+    tuned_accuracy: float
+    accuracies: dict[int, float]
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a file has it, which knows no NaN."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Tuned:
+        """Return what `to_dict` wrote down."""
+        read: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+        return cls(**{**read, "accuracies": {int(step): share for step, share in values["accuracies"].items()}})
+
+
+@names_places
+@dataclass(eq=False, repr=False)
+class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
     """Train all weights by cross-entropy: encoder, pooling over time, one linear layer.
 
     X as for TimeSeriesEmbedder; y holds one label per case, numbers or strings. New weights are trained by AdamW,
@@ -73,7 +107,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     ----------
     pretrained : a fitted TimeSeriesEmbedder to fine-tune; it is left as it is, and kept by `sklearn.base.clone`.
         Its encoder and its way of preparing input are taken over, so the arguments for these are for new weights only;
-        what its vectors hold beside the encoder's features (difference, bank, compression) is not used
+        what its vectors hold beside the encoder's features (bank, compression) is not used
     encoder, dim, encoder_params : as for TimeSeriesEmbedder
     pooling : of gradual tuning a name of `dicot list poolings`, by default the embedder's; otherwise "mean" over time,
         the default, for every pretrained method alike (D-57), or "max" as the authors' classifier has it
@@ -97,47 +131,16 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     history_, recipe_, seed_, preparation_, n_features_in_ : as for TimeSeriesEmbedder
     """
 
-    classes_: NDArray[Any]
-    encoder_: Encoder
-    head_: nn.Linear
-    history_: History
-    recipe_: Recipe
-    seed_: int
-    preparation_: Preparation
-    pooling_: str
-    tuned_: Tuned
+    pretrained: TimeSeriesEmbedder | None = None
+    _: KW_ONLY
+    pooling: str | None = None
+    tuning: str = "gradual"
+    epochs: int | None = None
 
-    @moved_arguments
-    def __init__(
-        self,
-        pretrained: TimeSeriesEmbedder | None = None,
-        *,
-        encoder: str | nn.Module = "inception_time",
-        dim: int = 256,
-        encoder_params: Mapping[str, Any] | None = None,
-        pooling: str | None = None,
-        tuning: str = "gradual",
-        recipe: Recipe | Mapping[str, Any] | None = None,
-        epochs: int | None = None,
-        steps: int | None = None,
-        prepare: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = True,
-    ) -> None:
-        self.pretrained = pretrained
-        self.encoder = encoder
-        self.dim = dim
-        self.encoder_params = encoder_params
-        self.pooling = pooling
-        self.tuning = tuning
-        self.recipe = recipe
-        self.epochs = epochs
-        self.steps = steps
-        self.prepare = prepare
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    classes_: NDArray[Any] = field(init=False)
+    head_: nn.Linear = field(init=False)
+    pooling_: str = field(init=False)
+    tuned_: Tuned = field(init=False)
 
     def fit(
         self,
@@ -152,18 +155,17 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         columns = columns_of(X)
         classes, numbers = np.unique(_checked_labels(y), return_inverse=True)
         preparation, train = self._prepare(X, numbers)
-        learned = {"classes_": classes, "preparation_": preparation, "seed_": seed_from(self.random_state), **columns}
+        seed = seed_from(self.random_state)
+        learned = {"classes_": classes, "preparation_": preparation, "seed_": seed, **columns}
         fit = self._train if self.pretrained is None or self.tuning == "all" else self._tune
-        become(self, {**learned, **fit(train, learned["seed_"], optimiser, on_step)})
+        self._become({**learned, **fit(train, seed, {"optimiser": optimiser, "on_step": on_step})})
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return (N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
-        check_is_fitted(self)
-        check_columns(self, X)
-        groups = list(self.preparation_.apply(X))
+        groups = self._groups(X)
         z = np.empty((sum(len(cases) for _, cases in groups), pooled_dim(self.encoder_, self.pooling_)), np.float32)
-        embed_cases(self.encoder_, groups, z, self.pooling_, device=self.device, verbose=self.verbose)
+        self._embed(groups, z, pooling=self.pooling_)
         with torch.inference_mode():
             scores = linear(torch.from_numpy(z).double(), self.head_.weight.double(), self.head_.bias.double())
             probabilities: NDArray[np.float64] = scores.softmax(dim=1).numpy()
@@ -181,20 +183,9 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         The embedder that was tuned is not kept beside the weights that came of it.
         """
         check_is_fitted(self)
-        settings = {name: value for name, value in settings_of(self).items() if name != "pretrained"}
-        tuned = getattr(self, "tuned_", None)
-        return save_pretrained(
-            directory,
-            self.encoder_,
-            {
-                "estimator": {**settings, "random_state": self.seed_},
-                "classes": self.classes_.tolist(),
-                "pooling": self.pooling_,
-                "tuned": None if tuned is None else tuned.to_dict(),
-                **fitted_of(self),
-            },
-            {name: tensor.detach() for name, tensor in self.head_.state_dict().items()},
-        )
+        tuned = self.tuned_.to_dict() if hasattr(self, "tuned_") else None
+        about = {"classes": self.classes_.tolist(), "pooling": self.pooling_, "tuned": tuned}
+        return self._save(directory, about, {name: one.detach() for name, one in self.head_.state_dict().items()})
 
     @classmethod
     def from_pretrained(
@@ -204,23 +195,12 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
         Its `pretrained` is None: to tune the embedder once more, pass that to a new classifier.
         """
-        network, config, beside = from_pretrained(directory, encoder)
-        if "classes" not in config:
-            raise ModelFileError(
-                f"{directory} holds an embedder. Load it by TimeSeriesEmbedder.from_pretrained, or name a classifier's "
-                "folder."
-            )
+        model, config, beside = cls._load(directory, encoder, device, ("prepare", "recipe"))
         with reading(directory):
-            model = cls(**grouped({**config["estimator"], "device": device}, GROUPS))
-            if encoder is not None:
-                model.encoder = encoder
-            restore(model, network, config)
-            lookup(POOLINGS, config["pooling"], "pooling")
-            model.pooling_ = config["pooling"]
-            model.classes_ = np.asarray(config["classes"])
-            shape = pooled_dim(network, model.pooling_), len(model.classes_)
+            model.pooling_, model.classes_ = config["pooling"], np.asarray(config["classes"])
+            shape = pooled_dim(model.encoder_, model.pooling_), len(model.classes_)
             model.head_ = nn.Linear(*shape, device="meta").to_empty(device="cpu").eval()  # without drawing weights
-            model.head_.load_state_dict(dict(beside))
+            model.head_.load_state_dict(beside)
             if config["tuned"] is not None:
                 model.tuned_ = Tuned.from_dict(config["tuned"])
         return model
@@ -231,63 +211,85 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         pretrained = parameters.pop("pretrained")
         return type(self)(pretrained, **{name: clone(value, safe=False) for name, value in parameters.items()})
 
-    def _train(
-        self, train: Windows, seed: int, optimiser: OptimiserFactory | None, on_step: OnStep | Sequence[OnStep] | None
-    ) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._settings().items() if name != "pretrained"}
+
+    def _train(self, train: Windows, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
         """Train all weights at once, and keep those of the last step."""
         recipe, pooling = self._recipe(len(train)), self.pooling or "mean"
         with seeded_weights(seed):
             method = Supervised(self._first_encoder(train), pool=pooling)
-        run = TrainingRun(method, train, recipe, seed, optimiser=optimiser, on_step=on_step)
+        run = TrainingRun(method, train, recipe, seed, **options)
         history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
         networks = {"encoder_": finished(method.trained_encoder()), "head_": method.head.cpu().float().eval()}
         return {**networks, "recipe_": recipe, "history_": history, "pooling_": pooling}
 
-    def _tune(
-        self, train: Windows, seed: int, optimiser: OptimiserFactory | None, on_step: OnStep | Sequence[OnStep] | None
-    ) -> dict[str, Any]:
-        """Start from the frozen probe, and keep what is best on held-out cases."""
-        assert self.pretrained is not None
+    def _tune(self, train: Windows, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Fit a head on the frozen encoder, train both on a part of the cases, and keep what is best on the others.
+
+        The labels are 0, 1, ..., K - 1. Where there are groups, whole groups are held out.
+        """
+        assert self.pretrained is not None and train.y is not None
         count_classes(train)
         pooling = self.pooling or self.pretrained.features_["pooling"]
-        lookup(POOLINGS, pooling, "pooling")
-        result = tune(
-            self._first_encoder(train),
-            train,
-            self._recipe,
-            pooling=pooling,
-            seed=seed,
-            device=self.device,
-            verbose=self.verbose,
-            optimiser=optimiser,
-            on_step=on_step,
-        )
-        networks = {"encoder_": finished(result.encoder), "head_": result.head.eval()}
-        how = {"recipe_": result.recipe, "history_": result.history, "pooling_": pooling, "tuned_": result.tuned}
-        return {**networks, **how}
+        encoder, y = self._first_encoder(train), train.y.astype(np.intp)
+        frozen = embed(encoder, train.x, pooling=pooling, device=self.device)
+        held = validation_rows(y, train.group, SHARE, FEWEST, seed)
+        recipe = self._recipe(int(np.count_nonzero(~held)))
+        history, head = History(), None
+        if not held.any() or not recipe.steps:
+            reason = "no step was asked for" if held.any() else _why_not(y)
+            tuned = Tuned("probe", 0, 0, np.nan, np.nan, {}, reason)
+        else:
+            method = GradualTuning(encoder, fit_head(frozen[~held], y[~held]), partial(pooled, pooling=pooling))
+            states = {0: {name: value.detach().clone() for name, value in method.state_dict().items()}}
+            run = TrainingRun(method, train.subset(~held), recipe, seed, **options)
+            history = train_with_bar("tune", run, device=self.device, verbose=self.verbose)
+            method.cpu().float()
+            if not method.states or len(history) < recipe.steps:  # a callback has ended it
+                method.keep(len(history) / recipe.steps)
+            states |= {round(progress * recipe.steps): dict(state) for progress, state in method.states}
+            accuracies: dict[int, float] = {}
+            for step, state in states.items():
+                method.load_state_dict(state)
+                vectors = embed(encoder, train.x[held], pooling=pooling, device=self.device) if step else frozen[held]
+                accuracies[step] = _accuracy(method.head, vectors, y[held])
+            # Of equals the last: it was trained at the lowest rate, and a probe that ties is on average the worse one.
+            best = max(accuracies, key=lambda step: (accuracies[step], step))
+            reached = max(accuracy for step, accuracy in accuracies.items() if step)
+            shares = f"{reached:.1%} right at best, the frozen probe {accuracies[0]:.1%}"
+            reason, n_held = f"of {held.sum()} held-out cases training gets {shares}", int(held.sum())
+            kept = "tuned" if best else "probe"
+            tuned = Tuned(kept, best, n_held, accuracies[0], reached, accuracies, reason)
+            method.load_state_dict(states[best])
+            head = method.head if best else None
+        log.info("kept the %s: %s", f"weights of step {tuned.step}" if head else "frozen probe", tuned.reason)
+        folded = (head or fit_head(frozen, y)).folded()
+        how = {"recipe_": recipe, "history_": history, "pooling_": pooling, "tuned_": tuned}
+        return {"encoder_": finished(encoder), "head_": folded.eval(), **how}
 
-    def _prepare(self, X: Any, numbers: NDArray[np.intp]) -> tuple[Preparation, Windows]:
+    def _prepare(self, X: Any, y: Any) -> tuple[Preparation, Windows]:
         if isinstance(X, Cases) and not isinstance(X, Windows):
             raise InputError(
                 "A classifier is trained on cases in memory. Pass corpus.shard(number), or embed the corpus and fit a "
                 "FewLabelClassifier on the vectors."
             )
-        if self.pretrained is not None:
-            given = self.pretrained.preparation_
-            if given.unequal == "resample":
-                refuse_length(self.pretrained.encoder_, given.n_times, given.unequal, self.device)
-            preparation, train = given.fit_another(X, numbers)
+        if self.pretrained is None:
+            preparation, train = super()._prepare(X, y)
             assert isinstance(train, Windows)
-            return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
-        preparation, train = Preparation(**entries("prepare", self.prepare, PREPARE)).fit(X, numbers)
+            return preparation, train
+        given = self.pretrained.preparation_
+        if given.unequal == "resample":
+            refuse_length(self.pretrained.encoder_, given.n_times, given.unequal, self.device)
+        preparation, train = given.fit_another(X, y)
         assert isinstance(train, Windows)
-        return preparation, train
+        return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
 
     def _first_encoder(self, train: Windows) -> Encoder:
-        if self.pretrained is not None:
-            # An averaged encoder comes with its gradients switched off.
-            return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
-        return new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
+        if self.pretrained is None:
+            return self._new_encoder(train)
+        # An averaged encoder comes with its gradients switched off.
+        return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
 
     def _recipe(self, n_cases: int) -> Recipe:
         """Return the recipe for so many training cases: steps where they are given, otherwise epochs."""
@@ -308,8 +310,6 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         lookup(dict.fromkeys(TUNINGS), self.tuning, "tuning")
         if self.pretrained is None:
             return
-        if not isinstance(self.pretrained, TimeSeriesEmbedder):
-            raise InputError(f"pretrained must be a fitted TimeSeriesEmbedder; got {type(self.pretrained).__name__}.")
         check_is_fitted(self.pretrained)
         usual = signature(type(self)).parameters
         for name in PRETRAINED_DECIDES:
@@ -333,3 +333,25 @@ def _checked_labels(y: Any) -> NDArray[Any]:
         raise InputError(f"y has no label at {which}. A classifier learns from labelled cases; drop these.")
     check_classification_targets(labels)
     return labels
+
+
+def _why_not(y: NDArray[np.intp]) -> str:
+    if np.bincount(y).max() < FEWEST:
+        return f"no class has {FEWEST} cases, so none are held out"
+    return "none of the groups can be held out: a class would have too few cases left"
+
+
+def fit_head(z: NDArray[np.float32], y: NDArray[np.intp]) -> StandardisedHead:
+    """Fit logistic regression on standardised vectors (N, F), whose labels are 0, 1, ..., K - 1."""
+    scaler = StandardScaler()
+    model = LogisticRegression(max_iter=MAX_STEPS).fit(scaler.fit_transform(z.astype(np.float64)), y)
+    weights, intercepts = model.coef_, model.intercept_
+    if len(weights) == 1:  # two classes have one score; the difference of these two is the same
+        weights, intercepts = (np.concatenate([-one, one]) / 2 for one in (weights, intercepts))
+    return StandardisedHead(scaler.mean_, scaler.scale_, weights, intercepts)
+
+
+def _accuracy(head: StandardisedHead, z: NDArray[np.float32], y: NDArray[np.intp]) -> float:
+    with torch.inference_mode():
+        scores = head.folded().double()(torch.from_numpy(z).double())
+    return float((scores.argmax(dim=1).numpy() == y).mean())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,56 +17,32 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
-from dicot.data.cases import Array, Cases
-from dicot.data.conversion import Conversion
+from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
-from dicot.data.preparation import Preparation
 from dicot.methods import METHODS, Method, build_method
-from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
+from dicot.model import embedding
+from dicot.model.composition import Composition
 from dicot.model.controls import CONTROLS, calibrated_control
-from dicot.model.embedding import (
-    EMBED_PRECISIONS,
-    MIXED,
-    POOLINGS,
-    Composition,
-    Target,
-    check_parts,
-    embed,
-    fit_composition,
-    pooled_dim,
-)
-from dicot.model.files import (
-    fitted_of,
-    from_pretrained,
-    qualified_name,
-    reading,
-    restore,
-    save_pretrained,
-    settings_of,
-)
+from dicot.model.embedding import POOLINGS, Target, embed, pooled_dim
+from dicot.model.files import qualified_name, reading
 from dicot.model.fitting import (
-    become,
-    check_columns,
+    EncoderEstimator,
     columns_of,
-    embed_cases,
     finished,
     load_initial,
-    new_encoder,
     refuse_non_finite,
     seed_from,
     seeded_weights,
     train_with_bar,
 )
-from dicot.model.presets import FEATURES, PAPER, Preset, find_preset, preset_name
+from dicot.model.presets import FEATURES, Preset, entries, find_preset, merge_recipe, names_places, preset_name
 from dicot.nets.encoders import ENCODERS, Encoder
-from dicot.train import Checkpoint, History, Recipe, TrainingRun, carry_out, pretrain_many
-from dicot.train.history import OnStep
-from dicot.train.many import AT_ONCE
-from dicot.train.recipe import FAMILIES, schedule_name
-from dicot.train.run import OptimiserFactory, weights_hash
+from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
+from dicot.train.many import AT_ONCE, pretrain_many
+from dicot.train.recipe import FAMILIES, Recipe, schedule_name
+from dicot.train.record import Checkpoint, History, OnStep
 
 T = TypeVar("T", bound=Target)
-ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
 
 
 class Resolved(NamedTuple):
@@ -87,7 +63,9 @@ class _Fit(NamedTuple):
     run: TrainingRun | None  # the training; a control has none
 
 
-class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@names_places
+@dataclass(eq=False, repr=False)
+class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstimator):
     """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.
 
     X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
@@ -119,7 +97,6 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         `dicot list poolings`.
         "calibrate": after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases.
-        "difference": also pool the encoder's features of each case's first difference, beside its own.
         "bank": how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed":
         2,016 of them, and contests between random kernels, 1,024 for each of their dilations; 0: none.
         "n_components": compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
@@ -141,58 +118,26 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
     method_, recipe_, method_params_, seed_ : what was used, defaults resolved
-    features_ : pooling, calibrate, difference, bank and n_components as they were used; `transform` goes by them
+    features_ : pooling, calibrate, bank and n_components as they were used; `transform` goes by them
     origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
-    composition_ : the fitted parts of a vector that are not the encoder's: `difference`, `bank`, `n_components`
+    composition_ : the fitted parts of a vector that are not the encoder's: `bank`, `n_components`
     n_features_in_ : number of time steps, for 2-D input
     """
 
-    encoder_: Encoder
-    history_: History
-    method_: str | type[Method]
-    recipe_: Recipe
-    method_params_: dict[str, Any]
-    features_: dict[str, Any]
-    origin_: dict[str, str]
-    seed_: int
-    preparation_: Preparation
-    composition_: Composition
-    data_: dict[str, Any]
+    method: str | type[Method] | None = None
+    _: KW_ONLY
+    preset: str | None = None
+    family: str | None = None
+    method_params: Mapping[str, Any] | None = None
+    features: Mapping[str, Any] | None = None
 
-    @moved_arguments
-    def __init__(
-        self,
-        method: str | type[Method] | None = None,
-        *,
-        preset: str | None = None,
-        family: str | None = None,
-        encoder: str | nn.Module = "inception_time",
-        dim: int = 256,
-        method_params: Mapping[str, Any] | None = None,
-        encoder_params: Mapping[str, Any] | None = None,
-        recipe: Recipe | Mapping[str, Any] | None = None,
-        steps: int | None = None,
-        features: Mapping[str, Any] | None = None,
-        prepare: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "auto",
-        verbose: bool = True,
-    ) -> None:
-        self.method = method
-        self.preset = preset
-        self.family = family
-        self.encoder = encoder
-        self.dim = dim
-        self.method_params = method_params
-        self.encoder_params = encoder_params
-        self.recipe = recipe
-        self.steps = steps
-        self.features = features
-        self.prepare = prepare
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    method_: str | type[Method] = field(init=False)
+    method_params_: dict[str, Any] = field(init=False)
+    features_: dict[str, Any] = field(init=False)
+    origin_: dict[str, str] = field(init=False)
+    composition_: Composition = field(init=False)
+    data_: dict[str, Any] = field(init=False)
 
     def fit(
         self,
@@ -248,16 +193,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         groups = self._groups(X, layout)
         target = make(sum(len(cases) for _, cases in groups), self._n_features_out)
-        embed_cases(
-            self.encoder_,
-            groups,
-            target,
-            self.features_["pooling"],
-            composer=self.composition_ if self.composition_.tensors() else None,
-            device=self.device,
-            verbose=self.verbose,
-            precision=self._precision,
-        )
+        options = {"pooling": self.features_["pooling"], "composer": self.composition_, "precision": self._precision}
+        self._embed(groups, target, **options)
         return target
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
@@ -278,19 +215,13 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         A module that is not a registered encoder is saved as its state dict, a method or function as its name.
         """
         check_is_fitted(self)
-        return save_pretrained(
-            directory,
-            self.encoder_,
-            {
-                "estimator": {**saved_settings(self), "random_state": self.seed_},
-                "chosen": {"method": method_name(self.method_), **self.features_},
-                "method_params": self.method_params_,
-                "origin": self.origin_,
-                "data": self.data_,
-                **fitted_of(self),
-            },
-            self.composition_.tensors(),
-        )
+        about = {
+            "chosen": {"method": method_name(self.method_), **self.features_},
+            "method_params": self.method_params_,
+            "origin": self.origin_,
+            "data": self.data_,
+        }
+        return self._save(directory, about, self.composition_.tensors())
 
     @classmethod
     def from_pretrained(
@@ -302,33 +233,20 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         It is copied. What was a function, a schedule for example, has to be set again before another `fit`; a method
         that is not registered is shown by its name.
         """
-        network, config, beside = from_pretrained(directory, encoder)
-        if "classes" in config:
-            raise ModelFileError(
-                f"{directory} holds a classifier. Load it by TimeSeriesClassifier.from_pretrained, or name the folder "
-                "of an embedder."
-            )
+        model, config, beside = cls._load(directory, encoder, device, ("features", "prepare", "recipe"))
         with reading(directory):
-            settings, chosen = dict(config["estimator"]), config.get("chosen")
-            if chosen is None:  # saved by 0.1.0, before there were presets
-                chosen = {"method": settings.get("method") or PAPER.method, **PAPER.features(settings)}
-                settings["preset"] = PAPER.name
-            model = cls(**grouped({**settings, "device": device}))
-            if encoder is not None:
-                model.encoder = encoder
-            model.method_ = str(chosen["method"])
-            model.features_ = {name: chosen[name] for name in FEATURES}
+            chosen = config["chosen"]
+            if chosen.get("difference"):
+                raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
+            model.method_, model.features_ = str(chosen["method"]), {name: chosen[name] for name in FEATURES}
             _check_features(model.features_)
-            model.data_, model.method_params_ = dict(config["data"]), dict(config["method_params"])
-            model.origin_ = dict(config.get("origin", ORDINARY))
-            restore(model, network, config)
-            model.composition_ = parts = Composition.from_tensors(beside)
-            there = [part is not None for part in (parts.difference, parts.bank, parts.contests, parts.compression)]
-            difference, bank, n_components = (model.features_[name] for name in FEATURES[2:])
-            if there != [bool(difference), bool(bank), bank == MIXED, bool(n_components)]:
-                raise ValueError(f"its tensors are not those of its features {model.features_}")
-            model.composition_.check(network, model.features_["pooling"], model.preparation_.n_times)
-            model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
+            model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
+            pooled = pooled_dim(model.encoder_, chosen["pooling"])
+            model.composition_ = parts = Composition.from_tensors(beside, model.encoder_.n_channels, pooled)
+            there = [part is not None for part in (parts.bank, parts.contests, parts.compression)]
+            if there != [bool(chosen["bank"]), chosen["bank"] == embedding.MIXED, bool(chosen["n_components"])]:
+                raise ValueError(f"its tensors are not those of its features {chosen}")
+            model._n_features_out = parts.dim(pooled)
         return model
 
     def resolve(self, n_cases: int, n_times: int) -> Resolved:
@@ -348,7 +266,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             lookup(ENCODERS, self.encoder, "encoder")
         if self.family is not None and self.family not in FAMILIES:
             raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
-        lookup(dict.fromkeys(EMBED_PRECISIONS), self._precision, "precision")
+        lookup(dict.fromkeys(embedding.EMBED_PRECISIONS), self._precision, "precision")
         preset = find_preset(preset_name(self.preset, self.method))
         method = preset.method if self.method is None else self.method
         find_method(method)
@@ -373,14 +291,13 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._chosen()  # a wrong name is told before the data are looked at
         columns = columns_of(X)
-        preparation, train = Preparation(**entries("prepare", self.prepare, PREPARE)).fit(X, y)
+        preparation, train = self._prepare(X, y)
         seed = seed_from(self.random_state)
         used = self.resolve(len(train), train.n_times)
         kind = find_method(used.method)
-        origin = dict(ORDINARY)
-        run = None
+        origin, run = {"optimiser": "", "initial": ""}, None  # the recipe's AdamW, new weights
         with seeded_weights(seed):
-            encoder = new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
+            encoder = self._new_encoder(train)
             if kind is None:
                 if initial is not None:
                     raise InputError(f"The control {used.method!r} learned nothing: it takes no initial weights.")
@@ -392,17 +309,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 kept = Checkpoint.of(checkpoint)
                 run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, on_step, weights)
                 origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights)}
-        learned = {
-            "preparation_": preparation,
-            "data_": data_card(used.method, train, preparation.fingerprint),
-            "seed_": seed,
-            "method_": used.method,
-            "features_": used.features,
-            "recipe_": used.recipe,
-            "method_params_": used.params,
-            "origin_": origin,
-            **columns,
-        }
+        learned = dict(zip(("method_", "features_", "method_params_", "recipe_"), used, strict=True)) | columns
+        learned |= {"preparation_": preparation, "seed_": seed, "origin_": origin}
+        learned["data_"] = data_card(used.method, train, preparation.fingerprint)
         return _Fit(learned, encoder, train, run)
 
     def _finish(self, fit: _Fit, history: History) -> None:
@@ -411,18 +320,18 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        parts = {name: features[name] for name in ("pooling", "bank", "difference", "n_components")}
+        parts = {name: features[name] for name in ("pooling", "bank", "n_components")}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
         with Bar("compress", len(fit.train), self.verbose) as bar:
-            composition = fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
-        become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
+            composition = embedding.fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
+        self._become({**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
 
-    def _groups(self, X: Any, layout: str | None = None) -> list[tuple[Array, Conversion]]:
-        check_is_fitted(self)
-        check_columns(self, X)
-        preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
-        return list(preparation.apply(X))
+    def _settings(self) -> dict[str, Any]:
+        settings = super()._settings()
+        settings["method"] = None if self.method is None else method_name(self.method)
+        settings["preset"] = preset_name(self.preset, self.method)  # the default may become another one
+        return settings
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -447,20 +356,12 @@ def method_name(method: str | type[Method]) -> str:
     return next((name for name, kind in METHODS.items() if kind is method), qualified_name(method))
 
 
-def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
-    """Return the parameters of a model as its config names them."""
-    settings = settings_of(model)
-    settings["method"] = None if model.method is None else method_name(model.method)
-    settings["preset"] = preset_name(model.preset, model.method)  # the default may become another one
-    return settings
-
-
 def _check_features(features: Mapping[str, Any]) -> None:
     """Refuse settings of the vectors that do not exist."""
     lookup(POOLINGS, features["pooling"], "pooling")
     if not isinstance(features["calibrate"], bool | np.bool_):
         raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
-    check_parts(features["bank"], features["difference"], features["n_components"])
+    embedding.check_parts(features["bank"], features["n_components"])
 
 
 def data_card(method: str | type[Method], train: Cases, fingerprint: str) -> dict[str, Any]:
@@ -490,25 +391,25 @@ def fit_many(
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
     fits: dict[int, _Fit] = {}
 
-    def attempt(number: int, work: Callable[[], None]) -> bool:
+    @contextmanager
+    def telling(number: int) -> Iterator[None]:
         try:
-            work()
+            yield
         except Exception as error:
             if on_error is None:
                 raise
             on_error(number, error)
-            return False
-        return True
-
-    def start(number: int) -> None:
-        fits[number] = models[number]._start(*data[number], checkpoints[number] if checkpoints else None)
+            fits.pop(number, None)
 
     def finish(number: int, history: History) -> None:
-        if attempt(number, lambda: models[number]._finish(fits[number], history)):
+        with telling(number):
+            models[number]._finish(fits[number], history)
+        if number in fits:
             on_fit(number)
 
-    for number in range(len(models)):
-        attempt(number, partial(start, number))
+    for number, model in enumerate(models):
+        with telling(number):
+            fits[number] = model._start(*data[number], checkpoints[number] if checkpoints else None)
     runs = {number: fit.run for number, fit in fits.items() if fit.run is not None}
     for number in [number for number in fits if number not in runs]:
         finish(number, History())

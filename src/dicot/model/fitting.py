@@ -1,30 +1,160 @@
-"""What both estimators share: seeds, columns, the first encoder, the recipe, training and embedding with a bar."""
+"""What both estimators share: their arguments, an encoder that is made, trained, saved and used to embed."""
 
+from __future__ import annotations
+
+from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, NonFiniteLossError, is_whole
+from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError, is_whole
 from dicot.core.gpu.device import PROCESS_WIDE
 from dicot.core.gpu.transfer import ThreadedArray
 from dicot.core.progress import Bar
 from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
-from dicot.model.embedding import Composer, Target, embed_into
-from dicot.model.files import check_weights, module_of, read_weights
-from dicot.nets.encoders import Encoder, as_encoder, build_encoder
-from dicot.train import History, Step, TrainingRun, carry_out
-from dicot.train.draws import weights_seed
+from dicot.data.preparation import Preparation
+from dicot.model import files
+from dicot.model.embedding import Target, embed_into
+from dicot.model.presets import PREPARE, entries, flat, grouped
+from dicot.nets.encoders import Encoder, as_encoder, build_encoder, encoder_name
+from dicot.train.batches import weights_seed
+from dicot.train.loop import TrainingRun, carry_out
+from dicot.train.recipe import Recipe, schedule_name
+from dicot.train.record import History, Step
+
+Groups = Sequence[tuple[Array, Conversion]]  # positions and cases, one group for each length
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EncoderEstimator(BaseEstimator, ABC):
+    """An estimator around an encoder; `TimeSeriesEmbedder` says what its arguments and attributes are."""
+
+    encoder: str | nn.Module = "inception_time"
+    dim: int = 256
+    encoder_params: Mapping[str, Any] | None = None
+    recipe: Recipe | Mapping[str, Any] | None = None
+    steps: int | None = None
+    prepare: Mapping[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    device: str = "auto"
+    verbose: bool = True
+
+    encoder_: Encoder = field(init=False)
+    history_: History = field(init=False)
+    recipe_: Recipe = field(init=False)
+    seed_: int = field(init=False)
+    preparation_: Preparation = field(init=False)
+
+    def _prepare(self, X: Any, y: Any) -> tuple[Preparation, Cases]:
+        return Preparation(**entries("prepare", self.prepare, PREPARE)).fit(X, y)
+
+    def _new_encoder(self, train: Cases) -> Encoder:
+        """Make the encoder a fit starts from, with new weights; a module that is passed is copied, never changed."""
+        encoder, params = self.encoder, self.encoder_params
+        if isinstance(encoder, str):
+            return build_encoder(encoder, {"n_channels": train.n_channels, "dim": self.dim, **(params or {})})
+        if not isinstance(encoder, nn.Module) or params:
+            raise InputError(
+                "encoder must be a name, or a module (an instance, not its class) without encoder_params; got "
+                f"{encoder!r} and encoder_params={params!r}."
+            )
+        if not isinstance(encoder, Encoder):
+            encoder = deepcopy(encoder).cpu()  # on a GPU it would draw its weights from a generator of another seed
+        wrapped = as_encoder(encoder, train.n_channels, train.n_times)
+        wrapped.check_shape((2, train.n_channels, train.n_times))
+        return wrapped.fresh()
+
+    def _become(self, fitted: Mapping[str, Any]) -> None:
+        """Replace all that an earlier fit left, at the very end: a fit that fails changes nothing."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.__dict__.update(fitted)
+
+    def _groups(self, X: Any, layout: str | None = None) -> Groups:
+        """Return cases as the model wants them; other columns than at fit are refused, as scikit-learn does."""
+        check_is_fitted(self)
+        if _has_columns(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
+        return list(preparation.apply(X))
+
+    def _embed(self, groups: Groups, out: Target, **options: Any) -> None:
+        """Write the embedding of each case to its row of `out`; the options are those of `embed_into`."""
+        target = ThreadedArray(out) if isinstance(out, np.ndarray) else out
+        with Bar("embed", sum(len(cases) for _, cases in groups), self.verbose) as bar:
+            done = 0
+            for index, cases in groups:
+                rows = _Rows(target, index, cases)
+                shown = lambda n, before=done: bar.update(before + n)  # noqa: E731
+                embed_into(rows, self.encoder_, cases, device=self.device, on_batch=shown, **options)
+                done += len(cases)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters as a config names them; the device, a matter of the machine, is "auto".
+
+        A function or a module of one's own becomes its name.
+        """
+        settings = {**flat(self.get_params(deep=False)), "device": "auto"}
+        if isinstance(settings["recipe"], Recipe):
+            settings["recipe"] = settings["recipe"].to_dict()
+        if callable(settings["schedule"]):
+            settings["schedule"] = schedule_name(settings["schedule"])
+        if isinstance(self.encoder, Encoder) and files.is_registered(self.encoder):
+            shape = dict(self.encoder.config())
+            del shape["n_channels"]  # is the data's
+            own = {"encoder": encoder_name(self.encoder), "dim": shape.pop("dim")}
+            settings |= {**own, "encoder_params": shape or None}
+        elif isinstance(self.encoder, nn.Module):
+            settings["encoder"] = files.qualified_name(type(self.encoder))
+        return settings
+
+    def _save(self, directory: str | Path, about: Mapping[str, Any], beside: Mapping[str, Tensor]) -> Path:
+        """Write a folder; `about` is what this kind of estimator says beside what both do."""
+        fitted = {
+            "recipe": self.recipe_.to_dict(),
+            "seed": self.seed_,
+            "preparation": self.preparation_.to_dict(),
+            "history": vars(self.history_),
+            "n_features_in": getattr(self, "n_features_in_", None),
+        }
+        settings = {**self._settings(), "random_state": self.seed_}
+        return files.save_pretrained(directory, self.encoder_, {"estimator": settings, **about, **fitted}, beside)
+
+    @classmethod
+    def _load(
+        cls, directory: str | Path, encoder: nn.Module | None, device: str, groups: Sequence[str]
+    ) -> tuple[Self, dict[str, Any], dict[str, Tensor]]:
+        """Return a fitted estimator, its config, and the tensors beside its encoder; both are of its kind."""
+        network, config, beside = files.from_pretrained(directory, encoder)
+        with files.reading(directory):
+            if (is_classifier := "classes" in config) != issubclass(cls, ClassifierMixin):
+                kind = "TimeSeriesClassifier" if is_classifier else "TimeSeriesEmbedder"
+                raise ModelFileError(f"{directory} holds a {kind}. Load it by {kind}.from_pretrained.")
+            settings = {name: value for name, value in config["estimator"].items() if name != "difference"}
+            model = cls(**grouped({**settings, "device": device}, groups))
+            if encoder is not None:
+                model.encoder = encoder
+            model.encoder_, model.seed_, model.recipe_ = network, config["seed"], Recipe(**config["recipe"])
+            model.history_ = History(**config["history"])
+            model.preparation_ = prepared = Preparation.from_dict(config["preparation"])
+            if config["n_features_in"] is not None:
+                model.__dict__["n_features_in_"] = config["n_features_in"]
+            scale = prepared.statistics
+            statistics = [] if scale is None else [scale.mean, scale.std]
+            wanted = (2, network.n_channels) if prepared.scale == "dataset" else (0,)
+            if np.shape(statistics) != wanted or prepared.n_channels != network.n_channels:
+                raise ValueError(f"its preparation does not fit an encoder of {network.n_channels} channel(s)")
+        return model, config, beside
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:
@@ -46,58 +176,29 @@ def seeded_weights(seed: int) -> Iterator[None]:
         yield
 
 
-def new_encoder(
-    encoder: str | nn.Module, train: Cases, *, dim: int, encoder_params: Mapping[str, Any] | None
-) -> Encoder:
-    """Make the encoder a fit starts from, with new weights; a module that is passed is copied, never changed."""
-    if isinstance(encoder, str):
-        return build_encoder(encoder, {"n_channels": train.n_channels, "dim": dim, **(encoder_params or {})})
-    if not isinstance(encoder, nn.Module):
-        raise InputError(
-            f"encoder must be a name, an Encoder or another nn.Module (an instance, not its class); got {encoder!r}."
-        )
-    if encoder_params:
-        raise InputError(
-            f"encoder_params belong to an encoder given by name; {type(encoder).__name__} is a module. Leave them out."
-        )
-    if not isinstance(encoder, Encoder):
-        encoder = deepcopy(encoder).cpu()  # on a GPU it would draw its weights from a generator that has another seed
-    wrapped = as_encoder(encoder, train.n_channels, train.n_times)
-    wrapped.check_shape((2, train.n_channels, train.n_times))
-    return wrapped.fresh()
-
-
 def load_initial(encoder: Encoder, initial: Any) -> dict[str, Tensor]:
     """Give an encoder the weights of `initial`, whatever `TimeSeriesEmbedder.fit` takes as such; return a copy of them.
 
     A tensor that is missing, superfluous or of another shape is an error that names it.
     """
-    module = module_of(encoder)
-    wanted = module.state_dict()
+    module = files.module_of(encoder)
     if isinstance(initial, BaseEstimator):
         check_is_fitted(initial)
         initial = initial.encoder_
-    weights: Mapping[str, Tensor]
+    weights, source = initial, "The state dict given as initial"
     if isinstance(initial, str | Path):
-        weights, source = read_weights(initial, wanted), str(initial)
+        weights, source = files.read_weights(initial, module.state_dict()), str(initial)
     elif isinstance(initial, nn.Module):
-        weights, source = module_of(initial).state_dict(), type(module_of(initial)).__name__
-    elif isinstance(initial, Mapping) and all(isinstance(value, Tensor) for value in initial.values()):
-        weights, source = initial, "The state dict given as initial"
-    else:
+        given = files.module_of(initial)
+        weights, source = given.state_dict(), type(given).__name__
+    elif not isinstance(initial, Mapping):
         raise InputError(
             "initial must be a folder of save_pretrained, a fitted estimator, a module or a state dict; "
             f"got {type(initial).__name__}."
         )
-    check_weights(source, weights, wanted, error=InputError)
+    files.check_weights(source, weights, module.state_dict(), error=InputError)
     module.load_state_dict(dict(weights))
     return {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-
-
-def check_columns(estimator: BaseEstimator, X: Any) -> None:
-    """Refuse other columns than at fit, as scikit-learn does; only 2-D input has columns."""
-    if _has_columns(X):
-        validate_data(estimator, X, reset=False, skip_check_array=True)
 
 
 def columns_of(X: Any) -> dict[str, Any]:
@@ -114,13 +215,6 @@ def _has_columns(X: Any) -> bool:
         rows = all(isinstance(row, list) and not any(map(np.ndim, row)) for row in X)
         return rows and len({len(row) for row in X}) == 1
     return getattr(X, "ndim", None) == 2
-
-
-def become(estimator: BaseEstimator, fitted: Mapping[str, Any]) -> None:
-    """Replace all that an earlier fit left by these attributes, at the very end: a fit that fails changes nothing."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        delattr(estimator, name)
-    vars(estimator).update(fitted)
 
 
 def finished(encoder: Encoder) -> Encoder:
@@ -144,32 +238,6 @@ def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool) -
 
         users = (run.on_step,) if callable(run.on_step) else run.on_step or ()
         return carry_out(replace(run, on_step=(show, *users)), device=device)
-
-
-def embed_cases(
-    encoder: Encoder,
-    groups: Sequence[tuple[Array, Conversion]],
-    out: Target,
-    pooling: str,
-    *,
-    composer: Composer | None = None,
-    device: str,
-    verbose: bool,
-    precision: str = "float32",
-) -> None:
-    """Write the embedding of each case of a preparation's groups to its row of `out`."""
-    settings: dict[str, Any] = {"composer": composer, "device": device, "precision": precision}
-    target = ThreadedArray(out) if isinstance(out, np.ndarray) else out
-    with Bar("embed", sum(len(cases) for _, cases in groups), verbose) as bar:
-        done = 0
-        for index, cases in groups:
-            rows = _Rows(target, index, cases)
-            embed_into(rows, encoder, cases, pooling=pooling, on_batch=partial(_tell, bar, done), **settings)
-            done += len(cases)
-
-
-def _tell(bar: Bar, before: int, done: int) -> None:
-    bar.update(before + done)
 
 
 @dataclass(frozen=True)

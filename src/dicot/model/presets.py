@@ -1,16 +1,32 @@
-"""Presets: a method, its features and its recipe under one name. PRESETS is where a new one is registered."""
+"""The settings of an estimator, and presets: a method, its features and its recipe under one name.
+
+PRESETS is where a new one is registered. Settings have two forms: grouped, as the arguments are, and flat, as files and
+keys have them. A flat setting such as `pooling` is an entry of one argument: `features={"pooling": "max"}`.
+"""
 
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import wraps
+from inspect import signature
+from typing import Any, NamedTuple, TypeVar
 
-from dicot.core.errors import lookup
+from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 
-FEATURES = ("pooling", "calibrate", "difference", "bank", "n_components")  # what a preset says about the vectors
+FEATURES = ("pooling", "calibrate", "bank", "n_components")  # what a preset says about the vectors
+PREPARE = ("layout", "unequal", "missing", "scale")
+# A flat name -> its argument, and its name there. Arguments were flat before they were grouped.
+PLACES = {
+    **{name: ("features", name) for name in FEATURES},
+    "embed_precision": ("features", "precision"),
+    **{name: ("prepare", name) for name in PREPARE},
+    **{name: ("recipe", name) for name in ("batch_size", "lr", "schedule", "precision")},
+}
+USUAL = {"embed_precision": "float32", "layout": "nct", "unequal": "error", "missing": "error"}  # the others: None
+E = TypeVar("E")
 RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
 
 
@@ -29,7 +45,6 @@ class Preset:
     method_params: Mapping[str, Any] = field(default_factory=dict)
     pooling: str = "mean"
     calibrate: bool = False
-    difference: bool = False
     bank: int | str = 0
     n_components: int = 0
 
@@ -45,6 +60,7 @@ class Preset:
     def digest(self) -> str:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
         values = {name: getattr(self, name) for name in ("method", *FEATURES)} | {"params": dict(self.method_params)}
+        values["difference"] = False  # a feature that is gone, as recorded results have it
         rule = self.recipe
         values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it
         if is_dataclass(rule) and not isinstance(rule, type):
@@ -113,3 +129,59 @@ def preset_name(preset: str | None, method: object) -> str:
 def find_preset(name: str) -> Preset:
     """Return the preset of this name, or raise an error that names the known ones."""
     return lookup(PRESETS, name, "preset")
+
+
+def grouped(settings: Mapping[str, Any], groups: Sequence[str] = ("features", "prepare", "recipe")) -> dict[str, Any]:
+    """Return flat settings as arguments of an estimator that has these groups; what is usual is left out."""
+    places = {name: place for name, place in PLACES.items() if name in settings and place[0] in groups}
+    arguments = {name: value for name, value in settings.items() if name not in places}
+    for name, (group, own) in places.items():
+        if (value := settings[name]) != USUAL.get(name):
+            there = arguments.get(group) or {}
+            arguments[group] = {**(vars(there) if isinstance(there, Recipe) else there), own: value}
+    return arguments
+
+
+def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an estimator as flat settings, all of them."""
+    settings = {name: value for name, value in arguments.items() if name not in ("features", "prepare")}
+    for name, (group, own) in PLACES.items():
+        if group in arguments:
+            given = arguments[group] if isinstance(arguments[group], Mapping) else {}
+            settings[name] = given.get(own, settings.get(name, USUAL.get(name)))
+    if isinstance(recipe := arguments.get("recipe"), Mapping):
+        settings["recipe"] = {name: value for name, value in recipe.items() if name not in PLACES} or None
+    return settings
+
+
+def names_places(estimator: type[E]) -> type[E]:
+    """Let an estimator answer an argument of the release before, which was flat, with its new place."""
+    init: Any = estimator.__init__
+
+    @wraps(init)
+    def checked(self: E, *given: Any, **arguments: Any) -> None:
+        for name in arguments.keys() & PLACES.keys() - signature(init).parameters.keys():
+            group, own = PLACES[name]
+            raise InputError(f"The argument {name} is now a part of {group}: {group}={{{own!r}: {arguments[name]!r}}}.")
+        init(self, *given, **arguments)
+
+    estimator.__init__ = checked  # type: ignore[method-assign,assignment]
+    return estimator
+
+
+def entries(argument: str, given: Any, known: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of an argument that is a mapping or None; refuse other names than the known ones."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(f"{argument} must be a mapping, such as {{{known[0]!r}: ...}}; got {given!r}.")
+    for name in given or {}:
+        if name not in known:
+            raise InputError(f"{argument} has no {name!r}. {did_you_mean(str(name), known)}")
+    return {name: value for name, value in (given or {}).items() if value is not None}
+
+
+def merge_recipe(usual: Recipe, recipe: Recipe | Mapping[str, Any] | None, steps: int | None) -> Recipe:
+    """Return the usual recipe, overruled by `recipe`, overruled by `steps`."""
+    if isinstance(recipe, Recipe):
+        usual, recipe = recipe, None
+    settings = entries("recipe", recipe, [field.name for field in fields(Recipe)])
+    return replace(usual, **{**settings, **({} if steps is None else {"steps": steps})})

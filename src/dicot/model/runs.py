@@ -12,13 +12,11 @@ from dicot.core.storage import check_writable, remove_leftovers, writing
 from dicot.core.storage.locks import LOCK, only_writer
 from dicot.data import Windows
 from dicot.data.cases import Cases
-from dicot.model.arguments import PLACES
-from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
+from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name
 from dicot.model.files import CONFIG, is_registered, plain_json
-from dicot.model.presets import FEATURES
-from dicot.train import Checkpoint, Step
+from dicot.model.presets import FEATURES, PLACES
 from dicot.train.batches import AHEAD
-from dicot.train.history import OnStep
+from dicot.train.record import Checkpoint, OnStep, Step
 
 LOOKS = 5  # steps after which memory hardly grows any more
 CHECKPOINT = "checkpoint.safetensors"
@@ -49,27 +47,19 @@ def pretrain_into(
     ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
     with ExitStack() as held:
-        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, held))
-        if outcome:
-            return outcome
+        if ranks.from_first(lambda: _is_done(folder, model, train, overwrite, held)):
+            return f"{folder} already holds this run; nothing to do."
         if gpu_memory is not None:
             refuse_beyond_on_gpu(gpu_memory, _batch_bytes(model, train), f"A batch of {train.n_times} time steps")
         held.enter_context(limited_memory(model.device, gpu_memory))
-        return _train_into(folder, model, train, checkpoint, memory)
-
-
-def _train_into(
-    folder: Path, model: TimeSeriesEmbedder, train: Cases, checkpoint: Checkpoint, memory: int | None
-) -> str:
-    ranks = current_ranks()
-    labels = train.y if isinstance(train, Windows) else None  # those of a store are read if the method learns from them
-    if not ranks.is_first:
-        model.take_part(train, labels, checkpoint=checkpoint)
-        return ""
-    watch = None if memory is None else _watch(memory, model, train)
-    model.fit(train, labels, checkpoint=checkpoint, on_step=watch)
-    model.save_pretrained(folder)
-    _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
+        labels = train.y if isinstance(train, Windows) else None  # a store's are read if the method learns from them
+        if not ranks.is_first:
+            model.take_part(train, labels, checkpoint=checkpoint)
+            return ""
+        watch = None if memory is None else _watch(memory, model, train)
+        model.fit(train, labels, checkpoint=checkpoint, on_step=watch)
+        model.save_pretrained(folder)
+        _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
     history = model.history_
     trained = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}, " if history.loss else ""
     how = "resumed and finished" if checkpoint.resumed else "trained"
@@ -98,47 +88,42 @@ def _batch_bytes(model: TimeSeriesEmbedder, train: Cases) -> int:
     return (AHEAD + 1) * batch_size * train.n_channels * train.n_times * 4
 
 
-def _outcome(folder: Path, model: TimeSeriesEmbedder, train: Cases, overwrite: bool, lock: ExitStack) -> str:
-    """Return a sentence where the folder holds this run already; else lock it for the training and return nothing."""
-    is_there = not overwrite and _is_there(folder, model, train)
+def _is_done(folder: Path, model: TimeSeriesEmbedder, train: Cases, overwrite: bool, lock: ExitStack) -> bool:
+    """Tell whether the folder holds this run already; else lock it for the training."""
+    is_there = not overwrite and _holds_run(folder, model, train)
+    left = any((folder / name).exists() for name in (CHECKPOINT, LOCK))  # by a run that was killed in its last moment
     if not is_there:
         check_writable(folder, folder=True)
+    if left or not is_there:
         lock.enter_context(only_writer(folder, folder=True))
-        is_there = not overwrite and _is_there(folder, model, train)  # another process may just have finished it
-    elif any((folder / name).exists() for name in (CHECKPOINT, LOCK)):  # of a run that was killed in its last moment
-        lock.enter_context(only_writer(folder, folder=True))
-    if is_there:
+        is_there = not overwrite and _holds_run(folder, model, train)  # another process may just have finished it
+    if is_there and left:
         _remove(folder / CHECKPOINT)
-    return f"{folder} already holds this run; nothing to do." if is_there else ""
-
-
-def _is_there(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
-    """Tell whether the folder holds this run; another model is an error."""
-    if not (folder / CONFIG).exists():
-        return False
-    if not _holds_run(folder, model, train):
-        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
-    return True
+    return is_there
 
 
 def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
-    """Tell whether the folder holds what this run would end with; a damaged model is an error that says so."""
+    """Tell whether the folder holds what this run would end with; another model, or a damaged one, is an error."""
+    if not (folder / CONFIG).exists():
+        return False
     module = None if isinstance(model.encoder, str) or is_registered(model.encoder) else model.encoder
     try:
         saved = TimeSeriesEmbedder.from_pretrained(folder, encoder=module)
     except ModelFileError as error:
         raise ModelFileError(f"{error} To train it anew in this folder, overwrite it (--overwrite).") from error
     used = model.resolve(len(train), train.n_times)
-    same_data = saved.data_ == data_card(used.method, train, train.fingerprint())
     # A preset may have had other values when the model was saved.
-    there = (saved.method_, saved.method_params_, saved.recipe_.to_dict(), saved.features_)
-    wanted = (method_name(used.method), used.params, used.recipe.to_dict(), used.features)
-    return same_data and _plain(saved, there) == _plain(model, wanted)
+    there = (saved.method_, saved.method_params_, saved.recipe_.to_dict(), saved.features_, saved.data_)
+    card = data_card(used.method, train, train.fingerprint())
+    wanted = (method_name(used.method), used.params, used.recipe.to_dict(), used.features, card)
+    if _plain(saved, there) != _plain(model, wanted):
+        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+    return True
 
 
 def _plain(model: TimeSeriesEmbedder, resolved: tuple[Any, ...]) -> dict[str, Any]:
     """Return the settings of a model as a file has them, and what those come to that a preset decides."""
-    settings = {name: value for name, value in saved_settings(model).items() if name not in RESOLVED}
+    settings = {name: value for name, value in model._settings().items() if name not in RESOLVED}
     return plain_json({**settings, "resolved": resolved})
 
 

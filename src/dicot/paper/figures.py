@@ -1,19 +1,231 @@
-"""Figures that only the paper's exhibits and suites have, drawn as those of any report."""
+"""The paper's figures: what each is made of, as parts of a page, and how those are drawn that no other report has."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.isotonic import isotonic_regression
 
-from dicot.core.errors import InputError, MissingDataError
-from dicot.judge.report.figures import GREY, MARKERS, PALETTE, legend_text, map_panels, plain_log, svg
-from dicot.judge.report.frame import contender_order
-from dicot.judge.report.parts import Part
+from dicot.judge.report.benchmark import times
+from dicot.judge.report.figures import (
+    GREY,
+    MARKERS,
+    PALETTE,
+    critical_difference,
+    legend_text,
+    map_panels,
+    plain_log,
+    svg,
+    time_scatter,
+)
+from dicot.judge.report.frame import (
+    CONTROLS,
+    PAPER_SCHEDULE,
+    contender_of,
+    contender_order,
+    means,
+    natural,
+    note,
+    placed,
+    seeds_of,
+)
+from dicot.judge.report.page import Part, slug
+from dicot.judge.report.scores import failures, score_table, seeds_text
+from dicot.judge.report.standings import seconds_text, standings
+from dicot.judge.report.stats import friedman_text
+from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, text_table
+from dicot.paper.grid import EXPECTED, grid, of_the_paper, paper_ranks, side_by_side
+from dicot.paper.numbers import AVERAGE, COUNTS, LARGE, METHODS, NAMES, printed, printed_hours, printed_names
+from dicot.paper.tables import FAMILIES, RANKS, Records, all_labels, number_cell, without_loss
 from dicot.use.projection import read_maps
 
 LABEL_GAP = 0.042  # of the axis' height between two labels
+HERO = NAMES["dicot"]
+SPLITS = {"Global Fixed Splits (k) -> ": "k fixed", "Uniform Splits Sampling (k_{max}) -> ": "k from 2 to k_max"}
+UNTRAINED = "no batches"
+TIMES = {"step_ms": ("Time per step", "milliseconds per step"), "peak_mib": ("Memory", "peak memory in MiB")}
+
+
+def time_part(records: Records, suite: str) -> Iterator[Part]:
+    """Figure 1: accuracy with 1 % of the labels against time to fit, ours and the paper's."""
+    own, theirs, hours = records.scored(suite, "few_1pct"), printed(suite), printed_hours()
+    if len(own):
+        made = grid(own, theirs, LARGE)
+        if made.block is None:
+            yield Part("", text="There is no data set that all of the paper's lines have.")
+        else:
+            cells = {"average accuracy": made.average(intervals=True), "time to fit": made.times()}
+            yield Part("", made.table(cells, made.over, made.reading))
+            yield from times(made.block, "Ours", "figure1")
+    points = {name: (3600 * hours[name], mean) for name, mean in theirs[AVERAGE].items() if name in hours}
+    figure = {"figure1-paper": partial(time_scatter, points, "average accuracy", [HERO])}
+    text = "From the numbers of the paper's Tables 1 and 3; it prints no time for what has no pretraining."
+    yield Part("The paper's", figures=figure, text=text)
+
+
+def method_part(records: Records) -> Iterator[Part]:
+    """Figure 2: the method, drawn."""
+    t = np.linspace(0, 1, 160)
+    case = (np.sin(2 * np.pi * 3 * t) + 0.6 * np.sin(2 * np.pi * 7 * t + 1) * t).tolist()
+    text = (
+        "Drawn here with k = 4; in training k is drawn anew for every step, from 2 to 10. Sub-blocks share half of "
+        "their time steps, the encoder turns each into one vector, and cross entropy asks each to pick its predecessor "
+        "among the sub-blocks of its own case."
+    )
+    yield Part("", figures={"figure2": partial(sub_blocks, case, 4)}, text=text)
+
+
+def ranks_part(records: Records, *suites: str) -> Iterator[Part]:
+    """Figure 3: ranks of the methods over all data sets: ours, the paper's over the same and over all of its own."""
+    own = all_labels(records.of(*suites))
+    own = own[of_the_paper(own) & own.contender.isin((*METHODS, *CONTROLS)) & (own.protocol == "linear")]
+    own = own[own.schedule.isin(("", PAPER_SCHEDULE))]
+    expected = [name for family in FAMILIES for name in EXPECTED[family]]
+    theirs = pd.concat([printed(suite) for suite in FAMILIES], axis=1).loc[[NAMES[name] for name in METHODS], expected]
+    made = grid(own, theirs, expected)
+    if (block := made.block) is None:
+        yield Part("", text="There is no data set that the paper's methods have in common.")
+        return
+    exact = [column.label for column in made.columns if column.exact and column.label in block.columns]
+    averages = standings(block).average.map("{:.2f}".format)
+    same, every = paper_ranks(theirs, block.lines, exact), paper_ranks(theirs, made.names, expected)
+    cells = {
+        f"rank over {len(block.columns)} sets": made.ranks({}),
+        f"the paper's, {len(exact)} of these": [number_cell(same.get(line)) for line in made.every],
+        f"the paper's, all {len(expected)}": [number_cell(every.get(line)) for line in made.every],
+        "average accuracy": [
+            Cell(averages[line]) if line in averages else Cell(NOT_RUN, ABSENT) for line in made.every
+        ],
+    }
+    counts = made.runs[made.runs.column.isin(block.columns)].groupby("suite").column.nunique()
+    by_suite = ", ".join(f"{count} {suite}" for suite, count in counts.items())
+    yield Part("", made.table(cells, f"{block.missing_text()} By suite: {by_suite}.", RANKS, spread=False))
+    if len(block.columns) > 1 and len(block.lines) > 1:
+        yield _critical_difference("Ours", "figure3", block.merits, "")
+    words = "The same from the numbers that the paper prints, "
+    yield _critical_difference("From the paper's tables", "figure3-paper", theirs.dropna(axis=1).T, words)
+
+
+def _critical_difference(title: str, stem: str, merits: pd.DataFrame, words: str) -> Part:
+    """Draw the ranks of merits (data sets x lines)."""
+    scores = merits.to_numpy()
+    text = f"{words}{len(merits)} data sets. {friedman_text(scores)}"
+    return Part(title, figures={stem: partial(critical_difference, scores, list(merits))}, text=text)
+
+
+def neighbours_part(records: Records, suite: str) -> Iterator[Part]:
+    """Figure 4: the average accuracy of nearest neighbours by the number of labelled cases, ours and the paper's.
+
+    Each of our averages is over the sets that its lines share.
+    """
+    names, theirs = printed_names([suite]), {count: printed(suite, f"knn_{count}") for count in COUNTS}
+    own = {count: records.scored(suite, f"knn_{count}") for count in COUNTS}
+    grids = {count: grid(rows, theirs[count], LARGE) for count, rows in own.items() if len(rows)}
+    axes = "labelled cases per class", "average accuracy"
+    if grids:
+        sets = ", ".join(f"{count}: {len(made.counted())}" for count, made in grids.items())
+        reading = f"{list(grids.values())[-1].reading}"
+        about = f"Average accuracy by labelled cases per class; data sets: {sets}. {reading}"
+        columns = {f"{count} per class": made for count, made in grids.items()}
+        cells = [made.average() for made in grids.values()]
+        yield Part("", side_by_side("contender", columns, cells, about))
+        means = {count: made.means() for count, made in grids.items()}
+        lines = dict.fromkeys(line for own in means.values() for line in own.index)
+        curves = {line: [float(own.get(line, math.nan)) for own in means.values()] for line in lines}
+        if curves:
+            yield Part("Ours", figures={"figure4": partial(reference_curves, curves, list(grids), *axes)})
+    curves = {name: [theirs[count].loc[name, list(LARGE)].mean() for count in COUNTS] for name in names}
+    text = "Averages over the six sets of the paper's Tables 11 to 15, recomputed from their entries (D-98)."
+    figure = {"figure4-paper": partial(reference_curves, curves, COUNTS, *axes)}
+    yield Part("The paper's", figures=figure, text=text)
+
+
+def maps_part(records: Records) -> Iterator[Part]:
+    """Figure 5: maps of the embeddings, every point of the test part, contenders in the order of the tables."""
+    if records.maps is None:
+        return
+    maps = read_maps(records.maps)
+    names = sorted(maps.points, key=contender_order)
+    panels = {name: (maps.points[name].astype(np.float64), maps.labels) for name in names}
+    alike: dict[str, list[str]] = {}  # how maps came about -> whose did
+    for name in names:
+        alike.setdefault(maps.titles[name], []).append(name)
+    made = "; ".join(f"{', '.join(own)}: {how}" for how, own in alike.items())
+    trial = f" A trial: every training had {maps.steps} steps." if maps.steps else ""
+    title = f"Maps of the test part of {maps.data_set}"
+    yield Part(title, figures={"figure5": partial(map_panels, panels)}, text=f"{made}; seed {maps.seed}.{trial}")
+
+
+def scaling_part(records: Records, suite: str) -> Iterator[Part]:
+    """Figure 6: time and memory of a step against the batch size, a table and a figure per data set and measure."""
+    data = records.of(suite)
+    for name in sorted(data.target[data.metric.isin(TIMES)].unique(), key=natural):
+        for metric, (title, axis) in TIMES.items():
+            own = data[(data.metric == metric) & (data.target == name)]
+            if len(own):
+                runs = placed(own, own.batch_size.map(lambda size: str(size) if size else UNTRAINED))
+                stem = f"figure6-{metric.replace('_', '-')}-{slug(name).lower()}"
+                yield _by_batch_size(runs, f"{title} on {name}", axis, stem)
+
+
+def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
+    about = f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches."
+    contender = contender_of(runs)
+    table = score_table(
+        runs,
+        note(runs, seeds_text(seeds_of(runs)), about, failures(runs)),
+        marked=False,
+        empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
+    )
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    ends: dict[str, float] = {}
+    for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
+        measured = row[row > 0]
+        sizes = [float(size) for size in measured.index]
+        failed = runs[(runs.line == line) & runs.error.notna() & (runs.column != UNTRAINED)].column
+        beyond = [float(size) for size in failed if sizes and float(size) > sizes[-1]]
+        if len(sizes) > 1 or beyond:
+            curves[line] = (sizes, measured.tolist())
+            ends |= {line: min(beyond)} if beyond else {}
+    figures = {stem: partial(power_curves, curves, "batch size", axis, ends)} if curves else {}
+    text = "A cross: the batch size at which a line ends, because the job failed." if ends else ""
+    return Part(title, table, figures, text)
+
+
+def splits_part(records: Records, suite: str) -> Iterator[Part]:
+    """Figure 7: the number of sub-blocks against the time to fit, summed over every data set that all of them have."""
+    data = records.of(suite)
+    own = data[data.contender.str.startswith(tuple(SPLITS)) & (data.schedule == PAPER_SCHEDULE) & data.error.isna()]
+    own = own.drop_duplicates(["contender", "source", "seed"], keep="last")
+    if own.empty:
+        return
+    seconds = own.groupby(["contender", "source"]).seconds.agg(lambda s: s.mean(skipna=False)).unstack()
+    one_device = own.groupby("source").on.nunique() == 1
+    shared = seconds.columns[seconds.notna().all() & one_device.reindex(seconds.columns)]
+    devices = sorted(set(own.on[own.source.isin(shared)]))
+    if len(devices) != 1:
+        found = "there is no data set on which each of these variants ran alone on one device with a name"
+        why = f"these runs are of {' and '.join(devices)}, which do not compare" if devices else found
+        yield Part("", text=f"Not measured: {why}. The paper prints no numbers for this figure.")
+        return
+    total = seconds[shared].sum(axis=1)
+    counts = sorted({name.rpartition(" ")[2] for name in total.index}, key=natural)
+    curves = {
+        words: [float(total.get(start + count, math.nan)) for count in counts]
+        for start, words in SPLITS.items()
+        if any(start + count in total.index for count in counts)
+    }
+    rows = ((words, [seconds_text(value) if value == value else "" for value in row]) for words, row in curves.items())
+    about = (
+        f"Time to fit, summed over {len(shared)} data set(s) that all {len(seconds)} variants have, mean over seeds, "
+        f"on {devices[0]}, where each run was alone. {HERO} is k from 2 to k_max = 10. The paper prints no numbers for "
+        f"this figure. {without_loss(own[own.source.isin(shared)])}"
+    )
+    figure = partial(reference_curves, curves, counts, "sub-blocks (k or k_max)", "seconds to fit, all data sets")
+    yield Part("", text_table("sub-blocks", rows, counts, about), {"figure7": figure})
 
 
 def power_curves(
@@ -74,20 +286,10 @@ def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str]
 
 def spread(values: Sequence[float], gap: float) -> list[float]:
     """Move values apart until neighbours are `gap` away from each other, in the same order, about their middle."""
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    groups: list[tuple[list[int], float]] = []  # members and the middle of each run of touching labels
-    for i in order:
-        members, middle = [i], float(values[i])
-        while groups and middle - gap * (len(members) - 1) / 2 < groups[-1][1] + gap * (len(groups[-1][0]) + 1) / 2:
-            before, _ = groups.pop()
-            members = before + members
-            middle = sum(values[m] for m in members) / len(members)
-        groups.append((members, middle))
-    out = [0.0] * len(values)
-    for members, middle in groups:
-        for i, m in enumerate(members):
-            out[m] = middle + gap * (i - (len(members) - 1) / 2)
-    return out
+    order, steps = np.argsort(values, kind="stable"), gap * np.arange(len(values))
+    out = np.empty(len(values))
+    out[order] = isotonic_regression(np.asarray(values)[order] - steps) + steps
+    return list(out.tolist())
 
 
 def sub_blocks(case: Sequence[float], k: int) -> str:
@@ -121,22 +323,3 @@ def sub_blocks(case: Sequence[float], k: int) -> str:
         right.axis("off")
 
     return svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")
-
-
-def drawn_maps(path: Path) -> Part:
-    """Draw a file that paper.maps.run_maps wrote: every point of every contender, in the order of the tables."""
-    if not path.is_file():
-        raise MissingDataError(f"There is no file of maps at {path}. `dicot paper --run` writes one.")
-    maps = read_maps(path)
-    if not maps.points:
-        raise InputError(f"{path} holds no map yet. `dicot paper --run` goes on with it.")
-    names = sorted(maps.points, key=contender_order)
-    panels = {name: (maps.points[name].astype(np.float64), maps.labels) for name in names}
-    trial = f" A trial: every training had {maps.steps} steps." if maps.steps else ""
-    alike: dict[str, list[str]] = {}  # how maps came about -> whose did
-    for name in names:
-        alike.setdefault(maps.titles[name], []).append(name)
-    made = "; ".join(f"{', '.join(own)}: {how}" for how, own in alike.items())
-    text = f"{made}; seed {maps.seed}.{trial}"
-    title = f"Maps of the test part of {maps.data_set}"
-    return Part(title, figures={"maps": partial(map_panels, panels)}, text=text)

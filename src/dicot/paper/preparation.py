@@ -61,7 +61,7 @@ class PreparedParts:
 class Raw(NamedTuple):
     """How the raw files of a set are read."""
 
-    read: Callable[[Path, Mapping[str, Any], OnProgress], PreparedParts]
+    read: Callable[..., PreparedParts]  # of the folder with raw files, OnProgress, and the settings by name
     settings: Mapping[str, tuple[str, ...]] = {}  # name -> allowed values, the default first
     shared_groups: bool = False  # True: the split is not by group, and card and report must say so
 
@@ -87,7 +87,7 @@ def prepare(
     folder = (out or data_folders()[0]) / FAMILY / dataset.name
     with writing(folder):  # before hours are spent
         folder.parent.mkdir(parents=True, exist_ok=True)
-    parts = reader.read(raw, chosen, on_progress)
+    parts = reader.read(raw, on_progress, **chosen)
     notes = list(parts.notes)
     if chosen == usual and dataset.sizes is not None and (wrong := differences(parts.sizes, dataset.sizes)):
         notes.append(f"The raw files give {', '.join(wrong)}. Some may be missing or of another version.")

@@ -1,18 +1,21 @@
-"""What the paper adds to `dicot report`: the layouts of its suites, and its numbers beside ours."""
+"""What the paper adds to `dicot report`: layouts of its suites, its numbers beside ours, a short table for pages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pandas as pd
 
-from dicot.judge.protocols.metrics import COSTS
+from dicot.core.errors import InputError
+from dicot.judge.protocols.base import COSTS
+from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
+from dicot.judge.report.best import SUBJECT, short_table
 from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, note, require_controls, shown_metrics
-from dicot.judge.report.layouts import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
-from dicot.judge.report.parts import Part
-from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table
-from dicot.paper.lines import published
+from dicot.judge.report.page import Part
+from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table, to_markdown
+from dicot.paper.grid import published
 from dicot.paper.numbers import paper_audit, paper_name
+from dicot.paper.tables import newest, summary_of_archives
 
 CAVEATS = (
     "The paper's numbers come from the authors' code, whose learning rate hardly rises (D-01), whose raw features and "
@@ -104,3 +107,21 @@ def audit_table() -> Table:
     )
     rows = ((table, row) for table, *row in audit["rows"])
     return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)
+
+
+def summary_markdown(data: pd.DataFrame) -> str:
+    """Write Table 2 of the paper, or the gains of the preset "best", the same whenever it is made."""
+    dates = sorted(data.recorded)
+    made = f"Recorded {dates[0][:10]} to {dates[-1][:10]}." if dates and dates[0] else ""
+    table = short_table(data) if set(data.suite) == {SUBJECT} else summary_of_archives(newest(data).data)
+    return f"{to_markdown(table)}{made}".rstrip() + "\n"
+
+
+def with_summary(text: str, block: str, suites: Sequence[str]) -> str:
+    """Put the block into a text, between the two marks of the archives' table, or of the one about the preset."""
+    name = "dicot report best" if list(suites) == [SUBJECT] else "dicot report"
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise InputError(f"It needs one line {begin} and after it one line {end}. Put them where the table goes.")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{block.strip()}\n{end}{rest.split(end)[1]}"

@@ -1,18 +1,18 @@
-"""The paper's experiments as data: its variants, data sets and seeds, and every table and figure as a suite of jobs."""
+"""The paper's experiments: its variants, data sets and seeds, every table and figure as a suite of jobs, stand-ins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
-from dicot.data.datasets import family_of, transfer_channels
+from dicot.data.datasets import card, family_of, is_here, is_path, stand_ins, transfer_channels
 from dicot.data.datasets.names import LARGE, UCR, UEA
-from dicot.judge.bench import crossing as who
-from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
-from dicot.judge.bench.suites import SUITES
+from dicot.judge.bench import suites as who
+from dicot.judge.bench.suites import SUITES, Entry, Pair, SuiteOptions, suite_jobs, transfer, whole
 from dicot.judge.evaluation.contenders import Contender
-from dicot.judge.evaluation.jobs import Job
-from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
+from dicot.judge.evaluation.jobs import Job, Unit
+from dicot.judge.protocols import every_protocol
 
 PAPER_METHOD = "dicot"
 # Whose cost grows with the square of the batch; without chunks, as the authors run it, its memory does too (D-33).
@@ -81,13 +81,13 @@ paper_methods = partial(who.methods, without=NOT_IN_PAPER)
 def smoke(options: SuiteOptions) -> list[Job]:
     """Every contender and every protocol on tiny data with ten steps: shows that the code runs."""
     options = replace(options, steps=options.steps or SMOKE_STEPS)
-    protocols = tuple(name for name in every_protocol() if not runs_alone(name))
+    protocols = tuple(name for name, make in every_protocol().items() if not make().alone)
     everyone = [*who.methods(*protocols, labelled=True), *who.controls(*protocols), *who.classical(*protocols)]
     pairs = [whole(name) for name in options.sets or TINY]
     # Once each: a transfer, and a timed run with the schedule of the authors' code.
     first, last = (replace(pairs[end][0], channels=(0,)) for end in (0, -1))
     moved = [*_variants({PAPER_METHOD: {}}, "linear"), *who.controls("linear")]
-    timed = _variants({PAPER_METHOD: {}}, "linear", *filter(runs_alone, every_protocol()))
+    timed = _variants({PAPER_METHOD: {}}, "linear", *(name for name in every_protocol() if name not in protocols))
     return [
         *cross("smoke", everyone, pairs, ONE_SEED, options),
         *cross("smoke", moved, [(first, last)], ONE_SEED, options),
@@ -224,3 +224,40 @@ PAPER_SUITES = {
     "batch_scaling": batch_scaling,
 }
 SUITES.update(PAPER_SUITES)
+
+
+def cheapest_first(units: Iterable[Unit]) -> list[Unit]:
+    """Order units by the size of their data set, so that much is there early; a data set is still loaded once."""
+
+    def cost(unit: Unit) -> tuple[int, str]:
+        name = unit.first.source.name
+        facts = None if is_path(name) else card(name)
+        return (0 if facts is None else facts.n_train * (facts.n_times or 1)), name
+
+    return sorted(units, key=cost)
+
+
+def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
+    """The jobs of these suites, and where one of the paper's sets is not at hand also those on what stands in for it.
+
+    Where the options name data sets, these are the sets and nothing stands in.
+    """
+    jobs = suite_jobs(suites, options)
+    if options.sets:
+        return jobs
+    more: list[Job] = []
+    for suite in suites:
+        own = {(job.source.name, job.target.name) for job in jobs if job.suite == suite}
+        used = {name: [name] if is_here(name) else stand_ins(name) for place in own for name in place}
+        places = {place for source, target in own for place in product(used[source], used[target])} - own
+        if places:
+            sets = tuple(sorted({name for place in places for name in place}))
+            wanted = suite_jobs([suite], replace(options, sets=sets))
+            more += [job for job in wanted if (job.source.name, job.target.name) in places]
+    return [*jobs, *more]
+
+
+def maps_set() -> str | None:
+    """The data set whose embeddings are mapped: the paper's, or one at hand in its place; None without any."""
+    found = (one for name in MAPPED for one in ([name] if is_here(name) else stand_ins(name)))
+    return next(found, None)

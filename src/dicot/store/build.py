@@ -1,32 +1,39 @@
 """Build a corpus: look at every file, settle what all have in common, cut, and write the manifest last.
 
 Each file is read twice: an error of the last one is told before anything is cut. The bytes of a corpus depend on
-sources and options alone, not on how many processes build it or how often they are killed.
+sources and options alone, not on how many processes build it or how often they are killed. A file behind a URL is
+copied beside the corpus for as long as it is read, so that the readers need not know where it came from.
 """
 
+import glob
 import hashlib
 import multiprocessing
 import shutil
 import signal
+import tempfile
 import time
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dicot.core.errors import (
+    DicotError,
     DicotWarning,
     InputError,
     LostWorkerError,
+    ShortRecordingWarning,
+    brief,
     listed,
     naming,
+    need_extra,
 )
 from dicot.core.processes.budget import memory_of, refuse_beyond, said_bytes
 from dicot.core.processes.launcher import end_with_parent
@@ -35,14 +42,15 @@ from dicot.core.storage import arrow, check_writable
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
-from dicot.data.readers import read_named, refuse_mistaken, suffix_of
-from dicot.data.reading import Reading
-from dicot.store.corpus import Corpus, Source
-from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_manifest, write_shard
-from dicot.store.sources import Origin, at_hand, find_origins
+from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
+from dicot.data.reading import Reading, before_pattern
+from dicot.data.recording import Recording
+from dicot.store.corpus import SCHEME, Corpus, Source
+from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_shard
 
 SHARD_BYTES = 64 * 2**20
 FETCHED = ".fetched"  # where files behind URLs lie while they are read
+STAMPS = ("mtime", "LastModified", "last_modified", "updated", "created", "ETag", "etag")  # of file systems
 PROGRAM = 150 * 10**6  # bytes of the program itself, whatever it reads
 # Bytes at the peak for each byte of a file, or, where that is known, of the numbers in it: about twice what
 # `python -m benchmarks.corpus needs` found.
@@ -87,181 +95,161 @@ def build_corpus(
     """
     folder, reading = Path(out), Reading(window, stride, **options)
     check_writable(folder, folder=True)
-    origins = find_origins([sources] if isinstance(sources, str | Path) else list(sources))
+    found = find_sources([sources] if isinstance(sources, str | Path) else list(sources))
     budget = memory_of(memory)
     with only_writer(folder, folder=True):
-        files = {origin.file: origin.name for origin in origins}
-        plan = {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}
-        work = UnfinishedStore(folder, plan, overwrite=overwrite)
+        files = {one.file: one.name for one in found}
+        work = UnfinishedStore(
+            folder, {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}, overwrite=overwrite
+        )
         if work.finished is not None:
-            changed = _changed(Corpus(folder), origins)
+            changed = {one.mark for one in Corpus(folder).sources} ^ {one.mark for one in found}
             if not changed:
                 return Build(Corpus(folder), was_there=True)
             if not overwrite:
+                names = listed(sorted({file for file, *_ in changed}))
                 raise InputError(
-                    f"{folder} is a corpus of files that have changed: {listed(changed)}. Choose another folder, or "
-                    "replace it (--overwrite)."
+                    f"{folder} is a corpus of files that have changed: {names}. Choose another folder, or replace it "
+                    "(--overwrite)."
                 )
             work.begin_anew()
-        need = max(_need(origin, budget, shard_bytes) for origin in origins)
-        workers = max(1, min(workers, len(origins), (budget - PROGRAM) // need))
-        tasks = [_Task(origin, number, folder, reading, shard_bytes, budget) for number, origin in enumerate(origins)]
+        tasks = [_Task(one, number, folder, reading, shard_bytes, budget) for number, one in enumerate(found)]
+        need = max(PROGRAM + 2 * shard_bytes if one.source.is_url else one.need(Path(one.source.file)) for one in tasks)
+        workers = max(1, min(workers, len(found), (budget - PROGRAM) // need))
         try:
             with _pool(workers) as pool:
-                looked, _ = _staged("look", _look, tasks, work, pool, skip_damaged)
-                cut = _settled(looked, origins, reading)
-                ready = [
-                    replace(task, cut=cut) for task, note in zip(tasks, looked, strict=True) if not note.get("damaged")
-                ]
-                notes, continued = _staged("cut", _cut, ready, work, pool, skip_damaged)
-                done = dict(zip([task.number for task in ready], notes, strict=True))
+                looked, _ = _staged("look", tasks, work, pool, skip_damaged)
+                cut = _settled(looked, found, reading)
+                ready = [replace(task, cut=cut) for task in tasks if not looked[task.number].get("damaged")]
+                done, continued = _staged("cut", ready, work, pool, skip_damaged)
         finally:
             shutil.rmtree(folder / FETCHED, ignore_errors=True)
-        shards = [Shard(**one) for note in done.values() for one in note.get("shards", ())]
-        if not shards:
-            raise no_window(cut.length, max(_longest(looked).values()))
+        longest = {name: n for note in looked.values() for name, n in _longest(note).items()}
+        if not any(note.get("shards") for note in done.values()):
+            raise no_window(cut.length, max(longest.values()))
         _warn(looked, done, cut)
         about = {
-            "plan": plan,
             "channels": cut.channels,
             "rate": cut.rate,
             "stride": cut.stride,
             "reading": reading.to_dict(),
-            "sources": [asdict(_source(o, done.get(number, looked[number]))) for number, o in enumerate(origins)],
+            "sources": [asdict(_cut_source(one, done.get(n, looked[n]))) for n, one in enumerate(found)],
         }
-        write_manifest(folder, WINDOWS, [len(cut.channels), cut.length], shards, about)
+        work.finish(WINDOWS, [len(cut.channels), cut.length], done.values(), about)
     return Build(Corpus(folder), continued, workers=workers)
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process is told about one file."""
+    """What a process is told about one file: to look at it or, once that is settled for all files, how to cut it."""
 
-    origin: Origin
+    source: Source
     number: int
     folder: Path  # of the corpus
     reading: Reading
     shard_bytes: int
     memory: int  # bytes that this file may take
-    cut: Cut | None = None  # what was settled for all files, before they are cut
+    cut: Cut | None = None
 
-    def unit(self, stage: str) -> str:
-        return f"{stage}-{self.number:06d}"
+    @property
+    def unit(self) -> str:
+        return f"{'look' if self.cut is None else 'cut'}-{self.number:06d}"
 
+    @property
     def key(self) -> str:
         """Tell whether what was done before still counts: the same file, cut in the same way."""
-        return hashlib.sha256(repr((self.origin, self.cut)).encode()).hexdigest()
+        return hashlib.sha256(repr((self.source, self.cut)).encode()).hexdigest()
+
+    def need(self, path: Path) -> int:
+        """Return the memory that the file, which lies here, takes; refuse one that would take more than it may."""
+        need = need_of(path, self.shard_bytes)
+        what = f"{self.source.file} ({said_bytes(path.stat().st_size)}), read as a whole,"
+        refuse_beyond(self.memory, need, what, "Divide the file into shorter recordings, or allow more.")
+        return need
 
 
-def _look(task: _Task) -> Note:
-    """Read a file for what all recordings of a corpus must have in common."""
-    with _opened(task) as path, _gathered() as said:
-        _check_need(path, task.memory, task.shard_bytes, task.origin.file)
-        recordings = read_named(path, task.origin.name, task.reading)
-        with naming(path):
-            outlines = [outline_of(one, task.reading)._asdict() for one in recordings]
-            for one in recordings:
-                if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
-                    raise InputError(
-                        f"The values of recording {one.name!r} differ by less than float32 can tell apart at their "
-                        "size, and a corpus keeps no more. Subtract what they have in common, or leave the channel out "
-                        "by channels= (--channels)."
-                    )
-    return finish_unit(task.folder, task.unit("look"), [], {"recordings": outlines, "warnings": said}, task.key())
-
-
-def _settled(looked: Sequence[Note], origins: Sequence[Origin], reading: Reading) -> Cut:
-    """Find what holds for all files that are sound; refuse what does not agree."""
-    found = [
-        (Outline(**{**entry, "channels": tuple(entry["channels"]), "units": tuple(entry["units"])}), origin)
-        for note, origin in zip(looked, origins, strict=True)
-        for entry in note.get("recordings", ())
-    ]
-    if not found:
-        raise InputError(f"None of the {len(origins)} files can be used; the first: {looked[0]['damaged']}")
-    files = {origin.name: origin.file for origin in origins}
-    for one, origin in found:
-        refuse_mistaken([one.name], origin.name, files)
-    return settle([one for one, _ in found], reading)
-
-
-def _cut(task: _Task) -> Note:
-    """Cut the windows of a file and write them in shards of bounded size."""
-    assert task.cut is not None
-    cut, shards = task.cut, []
-    with _opened(task) as path, _gathered() as said:
-        plan = cut.plan(read_named(path, task.origin.name, task.reading))
-        note: Note = {"recordings": len(np.unique(plan.about["recording"])), "left": list(plan.left)}
-        if len(plan):
-            warn_of_uneven(plan.about, cut)
-        at_once = max(1, task.shard_bytes // (4 * len(cut.channels) * cut.length))
-        with naming(path):
-            for part, start in enumerate(range(0, len(plan), at_once)):
-                some = Windows(**plan.fields(slice(start, start + at_once)))
-                shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
-    return finish_unit(task.folder, task.unit("cut"), shards, {**note, "warnings": said}, task.key())
-
-
-@contextmanager
-def _opened(task: _Task) -> Iterator[Path]:
-    """Give the file, and make sure that it is still the one that was found at first."""
-    with at_hand(task.origin, task.folder / FETCHED) as path:
-        if not task.origin.is_url:
-            with naming(path):
-                now = path.stat()
-            if (now.st_size, str(now.st_mtime_ns)) != (task.origin.bytes, task.origin.changed):
-                raise InputError(f"{path} was changed while the corpus was built. Run the same command again.")
-        try:
-            yield path
-        except InputError as error:
-            if task.origin.is_url:  # not under the name of a copy that nobody knows
-                raise InputError(str(error).replace(str(path), task.origin.file)) from error
-            raise
-
-
-@contextmanager
-def _gathered() -> Iterator[list[str]]:
-    """Gather what is warned of, once each; another process shows it."""
-    said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+def _work(task: _Task) -> Note:
+    """Look at a file or cut it; return a note of what came of it. What is warned of is shown by another process."""
+    with _opened(task) as path, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DicotWarning)
-        yield said
-    said += dict.fromkeys(str(one.message) for one in caught)
+        warnings.simplefilter("ignore", ShortRecordingWarning)  # they are named together later
+        task.need(path)
+        recordings = read_named(path, task.source.name, task.reading)
+        with naming(path):
+            note, shards = _look(task, recordings) if task.cut is None else _cut(task, task.cut, recordings)
+    note["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
+    return finish_unit(task.folder, task.unit, shards, note, task.key)
+
+
+def _look(task: _Task, recordings: Sequence[Recording]) -> tuple[Note, list[Shard]]:
+    """Tell what all recordings of a corpus must have in common."""
+    outlines = [outline_of(one, task.reading)._asdict() for one in recordings]
+    for one in recordings:
+        if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
+            raise InputError(
+                f"The values of recording {one.name!r} differ by less than float32 can tell apart at their size, and a "
+                "corpus keeps no more. Subtract what they have in common, or leave the channel out by channels= "
+                "(--channels)."
+            )
+    return {"recordings": outlines}, []
+
+
+def _cut(task: _Task, cut: Cut, recordings: Sequence[Recording]) -> tuple[Note, list[Shard]]:
+    """Cut the windows of a file and write them in shards of bounded size."""
+    plan, shards = cut.plan(recordings), []
+    if len(plan):
+        warn_of_uneven(plan.about, cut)
+    at_once = max(1, task.shard_bytes // (4 * len(cut.channels) * cut.length))
+    for part, start in enumerate(range(0, len(plan), at_once)):
+        some = Windows(**plan.fields(slice(start, start + at_once)))
+        shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
+    return {"recordings": len(np.unique(plan.about["recording"])), "left": list(plan.left)}, shards
+
+
+def _settled(looked: Mapping[int, Note], sources: Sequence[Source], reading: Reading) -> Cut:
+    """Find what holds for all files that are sound; refuse what does not agree."""
+    outlines, files = [], {one.name: one.file for one in sources}
+    for source, note in zip(sources, looked.values(), strict=True):
+        for entry in note.get("recordings", ()):
+            refuse_mistaken([entry["name"]], source.name, files)
+            pairs = {key: tuple(entry[key]) for key in ("channels", "units")}
+            outlines.append(Outline(**{**entry, **pairs}))
+    if not outlines:
+        raise InputError(f"None of the {len(sources)} files can be used; the first: {looked[0]['damaged']}")
+    return settle(outlines, reading)
 
 
 def _staged(
-    stage: str,
-    work: Callable[[_Task], Note],
-    tasks: Sequence[_Task],
-    store: UnfinishedStore,
-    pool: ProcessPoolExecutor | None,
-    skip_damaged: bool,
-) -> tuple[list[Note], int]:
+    stage: str, tasks: Sequence[_Task], store: UnfinishedStore, pool: Executor, skip_damaged: bool
+) -> tuple[dict[int, Note], int]:
     """Do one thing to every file; return a note for each, in their order, and how many an earlier run had done."""
-    found = {task.number: store.note(task.unit(stage), task.key()) for task in tasks}
-    done = {number: note for number, note in found.items() if note is not None}
+    done = {task.number: note for task in tasks if (note := store.note(task.unit, task.key)) is not None}
     continued, started, n_bytes = len(done), time.monotonic(), 0
     with Bar(stage, len(tasks)) as bar:
-        for task, result in _over(pool, work, [task for task in tasks if task.number not in done]):
-            if isinstance(result, InputError) and skip_damaged:
-                result = {"damaged": str(result)}
-            elif isinstance(result, InputError):
-                raise InputError(f"{result} To leave such files out, and list them: --skip-damaged.")
-            elif isinstance(result, BaseException):
-                raise result
-            done[task.number] = result
-            n_bytes += task.origin.bytes
+        under_way = {pool.submit(_work, task): task for task in tasks if task.number not in done}
+        for future in as_completed(under_way):
+            task = under_way[future]
+            try:
+                done[task.number] = future.result()
+            except BrokenProcessPool as error:
+                raise LostWorkerError(
+                    "A process that built the corpus has ended in the middle of its work; it may have run out of "
+                    "memory. Run the same command again, with fewer --workers; it goes on from here."
+                ) from error
+            except InputError as error:
+                if not skip_damaged:
+                    raise InputError(f"{error} To leave such files out, and list them: --skip-damaged.") from error
+                done[task.number] = {"damaged": str(error)}
+            n_bytes += task.source.bytes
             bar.update(len(done), f"files, {n_bytes / 1e6 / max(1e-9, time.monotonic() - started):.0f} MB/s")
-    return [done[task.number] for task in tasks], continued
+    return {task.number: done[task.number] for task in tasks}, continued
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Start processes, where there is to be more than this one."""
-    if workers == 1:
-        yield None
-        return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_begin)
+def _pool(workers: int) -> Iterator[Executor]:
+    """Start processes, or a thread of this one where one is enough."""
+    spawn = multiprocessing.get_context("spawn")
+    pool = ThreadPoolExecutor(1) if workers == 1 else ProcessPoolExecutor(workers, spawn, initializer=_begin)
     try:
         yield pool
     finally:
@@ -274,95 +262,129 @@ def _begin() -> None:
     end_with_parent()
 
 
-def _over(
-    pool: ProcessPoolExecutor | None, work: Callable[[_Task], Note], tasks: Sequence[_Task]
-) -> Iterator[tuple[_Task, Note | BaseException]]:
-    """Yield each task and what came of it, in the order in which they end."""
-    if pool is None:
-        for task in tasks:
-            try:
-                yield task, work(task)
-            except Exception as error:
-                yield task, error
-        return
-    under_way = {pool.submit(work, task): task for task in tasks}
-    for future in as_completed(under_way):
-        failed = future.exception()
-        if isinstance(failed, BrokenProcessPool):
-            raise LostWorkerError(
-                "A process that built the corpus has ended in the middle of its work; it may have run out of memory. "
-                "Run the same command again, with fewer --workers; it goes on from here."
-            ) from failed
-        yield under_way[future], future.result() if failed is None else failed
-
-
-def _source(origin: Origin, note: Note) -> Source:
+def _cut_source(source: Source, note: Note) -> Source:
     windows = sum(shard["rows"] for shard in note.get("shards", ()))
     recordings = note["recordings"] if windows else 0
-    return Source(origin.file, origin.name, origin.bytes, origin.changed, windows, recordings, note.get("damaged", ""))
+    return replace(source, windows=windows, recordings=recordings, damaged=note.get("damaged", ""))
 
 
-def _longest(looked: Sequence[Note]) -> dict[str, int]:
+def _longest(looked: Note) -> dict[str, int]:
     """Return the time steps of the longest stretch without a gap of each recording."""
-    return {entry["name"]: entry["longest"] for note in looked for entry in note.get("recordings", ())}
+    return {entry["name"]: entry["longest"] for entry in looked.get("recordings", ())}
 
 
-def _warn(looked: Sequence[Note], done: Mapping[int, Note], cut: Cut) -> None:
+def _warn(looked: Mapping[int, Note], done: Mapping[int, Note], cut: Cut) -> None:
     """Say what the processes were warned of, once each, and which recordings gave no window."""
-    for message in dict.fromkeys(text for note in (*looked, *done.values()) for text in note.get("warnings", ())):
+    said = [text for note in (*looked.values(), *done.values()) for text in note.get("warnings", ())]
+    for message in dict.fromkeys(said):
         warnings.warn(message, DicotWarning, stacklevel=3)
     left = LeftOut()
     for note in done.values():
         left = left.plus(note.get("left", LeftOut()))  # damaged files have none
     left.warn(cut.rate)
-    longest = _longest([looked[number] for number in done])
-    short = {name: n for name, n in longest.items() if n < cut.length and not cut.reading.even}
-    warn_of_short(short, cut.length)
-
-
-def _changed(corpus: Corpus, origins: Sequence[Origin]) -> list[str]:
-    """List the files that have changed since a corpus was built."""
-    there = {(source.file, source.bytes, source.changed) for source in corpus.sources}
-    now = {(origin.file, origin.bytes, origin.changed) for origin in origins}
-    return sorted({file for file, *_ in there ^ now})
-
-
-def _need(origin: Origin, budget: int, shard_bytes: int) -> int:
-    """Return what a file takes; one behind a URL is looked at again once it is here."""
-    if origin.is_url:
-        return PROGRAM + 2 * shard_bytes
-    return _check_need(Path(origin.file), budget, shard_bytes, origin.file)
-
-
-def _check_need(path: Path, memory: int, shard_bytes: int, name: str) -> int:
-    """Return the memory that a file takes; refuse one that would take more than it may."""
-    need = need_of(path, shard_bytes)
-    what = f"{name} ({said_bytes(path.stat().st_size)}), read as a whole,"
-    refuse_beyond(memory, need, what, "Divide the file into shorter recordings, or allow more.")
-    return need
+    longest = {name: n for number in done for name, n in _longest(looked[number]).items()}
+    warn_of_short({name: n for name, n in longest.items() if n < cut.length and not cut.reading.even}, cut.length)
 
 
 def need_of(path: Path, shard_bytes: int) -> int:
     """Return how many bytes reading and cutting this file takes at most, told from its size before it is read."""
-    return PROGRAM + 2 * shard_bytes + TIMES.get(suffix_of(path), max(TIMES.values())) * _content(path)
-
-
-def _content(path: Path) -> int:
-    """Count the bytes of the numbers in a file; of one that does not say, those of the file."""
-    suffix, size = suffix_of(path), path.stat().st_size
-    try:
+    suffix, content = suffix_of(path), path.stat().st_size
+    try:  # what a packed file says of the numbers in it
         if suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
-                return sum(member.file_size for member in archive.infolist())
-        if suffix == ".parquet":
+                content = sum(member.file_size for member in archive.infolist())
+        elif suffix == ".parquet":
             with arrow()[1].ParquetFile(path) as file:
-                return int(file.metadata.num_rows * file.metadata.num_columns * 8)
+                content = int(file.metadata.num_rows * file.metadata.num_columns * 8)
+        elif suffix == ".csv.gz":  # the last four bytes say how long it is unpacked, up to 4 GB
+            with path.open("rb") as packed:
+                packed.seek(-4, 2)
+                content = max(content, int.from_bytes(packed.read(), "little"))
+        elif suffix == ".hea":
+            content = sum(file.stat().st_size for file in path.parent.glob(f"{path.stem}.*"))
     except Exception:  # its reader says what is wrong; pyarrow has many errors of its own
-        return size
-    if suffix == ".csv.gz":  # the last four bytes say how long it is unpacked, up to 4 GB
-        with path.open("rb") as packed:
-            packed.seek(max(0, size - 4))
-            return max(size, int.from_bytes(packed.read(), "little"))
-    if suffix == ".hea":
-        return sum(file.stat().st_size for file in path.parent.glob(f"{path.stem}.*"))
-    return size
+        pass
+    return PROGRAM + 2 * shard_bytes + TIMES.get(suffix, max(TIMES.values())) * content
+
+
+def find_sources(sources: Sequence[str | Path]) -> list[Source]:
+    """List the files of all sources, each once, sorted, with names that none shares."""
+    local = [one for one in sources if SCHEME not in str(one)]
+    found: dict[str, tuple[PurePath, int, str]] = {}  # the path below what was named, size, and when it was changed
+    for one in reversed(sources):  # a file that is named twice has the name of the first time
+        if SCHEME in str(one):
+            found |= _behind(str(one))
+    if local or not sources:
+        for path, below in below_named(local):
+            known = path.stat()
+            found[str(path.resolve())] = below, known.st_size, str(known.st_mtime_ns)
+    named = by_name((file, found[file][0]) for file in sorted(found))
+    return [Source(file, name, *found[file][1:]) for name, file in named.items()]
+
+
+@contextmanager
+def _reached(url: str) -> Iterator[tuple[Any, str]]:
+    """Give the file system of a URL and the path there; each has errors of its own, which become ours."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise need_extra("fsspec", "fsspec", f"Reading {url}") from error
+    try:
+        yield fsspec.core.url_to_fs(url)
+    except DicotError:
+        raise
+    except Exception as error:
+        raise InputError(f"{url} cannot be reached ({brief(error)}). Check the address, or try again.") from error
+
+
+def _behind(url: str) -> dict[str, tuple[PurePath, int, str]]:
+    """Return the files of a URL of a folder, a pattern or a file, as `find_sources` wants them."""
+    with _reached(url) as (system, path):
+        if glob.has_magic(path):
+            files, root = [str(file) for file in system.glob(path)], before_pattern(PurePosixPath(path))
+        elif system.isdir(path):
+            files, root = [str(file) for file in system.find(path)], PurePosixPath(path)
+        elif system.exists(path):
+            files, root = [path], PurePosixPath(path).parent
+        else:
+            raise InputError(f"There is no file or folder {url}. Check the address.")
+        suffixes = known_suffixes("recordings")
+        found: dict[str, tuple[PurePath, int, str]] = {}
+        for file in files:
+            if files == [path] or suffix_of(PurePosixPath(file)) in suffixes:
+                info = system.info(file)
+                stamp = next((str(info[key]) for key in STAMPS if info.get(key) is not None), "")
+                below = PurePosixPath(file).relative_to(root)
+                found[system.unstrip_protocol(file)] = below, int(info.get("size") or 0), stamp
+        if not found:
+            raise InputError(f"{url} holds no recording ({', '.join(suffixes)}). Check the address.")
+        return found
+
+
+@contextmanager
+def _opened(task: _Task) -> Iterator[Path]:
+    """Give the file as one of this machine, and make sure that it is still the one that was found at first.
+
+    What is behind a URL is copied into a folder that is removed again.
+    """
+    source = task.source
+    if not source.is_url:
+        path = Path(source.file)
+        with naming(path):
+            now = path.stat()
+        if (now.st_size, str(now.st_mtime_ns)) != (source.bytes, source.changed):
+            raise InputError(f"{path} was changed while the corpus was built. Run the same command again.")
+        yield path
+        return
+    (task.folder / FETCHED).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=task.folder / FETCHED) as folder, _reached(source.file) as (system, there):
+        parts = PurePosixPath(there)
+        wanted = [there]
+        if parts.suffix.lower() == ".hea":  # the signals lie beside it, under its name
+            wanted += [str(file) for file in system.glob(f"{parts.parent}/{glob.escape(parts.stem)}.*")]
+        for file in dict.fromkeys(wanted):
+            system.get_file(file, str(Path(folder) / PurePosixPath(file).name))
+        try:
+            yield Path(folder) / parts.name
+        except InputError as error:  # not under the name of a copy that nobody knows
+            raise InputError(str(error).replace(str(Path(folder) / parts.name), source.file)) from error

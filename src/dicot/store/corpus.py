@@ -1,16 +1,17 @@
 """Corpus: windows of recordings in a folder, more of them than memory holds."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import final
 
-from dicot.core.errors import ModelFileError, is_whole, quoted
+from dicot.core.errors import ModelFileError
 from dicot.data import Windows
 from dicot.data.cases import Array, Cases, FloatArray
-from dicot.data.labels import join_column
+from dicot.data.labels import check_channel_names, check_rate, join_column
 from dicot.data.reading import Reading
 from dicot.store.folder import AGAIN, WINDOWS, Shard, Store
+
+SCHEME = "://"  # of a URL
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,16 @@ class Source:
     windows: int = 0
     recordings: int = 0
     damaged: str = ""  # why it was left out
+
+    @property
+    def is_url(self) -> bool:
+        """Tell whether the file has to be fetched."""
+        return SCHEME in self.file
+
+    @property
+    def mark(self) -> tuple[str, int, str]:
+        """Return what tells whether it is still the same file."""
+        return self.file, self.bytes, self.changed
 
 
 @final
@@ -40,6 +51,8 @@ class Corpus(Cases):
     store : its shards, and `store.about`: what the manifest says of all windows
     shape : (N, C, T)
     channels, rate, stride : the names of the channels; time steps per second, where they are known; in time steps
+    reading : how recordings became windows
+    sources : the files that the corpus was built of, and what became of each
     """
 
     def __init__(self, path: str | Path, verify: bool = False) -> None:
@@ -48,15 +61,17 @@ class Corpus(Cases):
             raise ModelFileError(f"{path} holds {self.store.kind}, not windows. `dicot corpus build` makes a corpus.")
         self.path, self.name = Path(path), str(path)
         _, n_channels, _ = self.shape = self.store.shape
-        about = self.store.about
-        names, rate, stride = about.get("channels"), about.get("rate"), about.get("stride")
-        sound = isinstance(names, list) and len(set(map(str, names))) == n_channels and is_whole(stride, 1)
-        if not sound or not (rate is None or (isinstance(rate, int | float) and rate > 0)):
-            said = f"channels {quoted(names)}, the rate {quoted(rate)} and the stride {quoted(stride)}"
-            raise ModelFileError(f"{path} is damaged: it has the {said}. {AGAIN}")
-        self.channels: tuple[str, ...] = tuple(map(str, names or ()))
-        self.rate: float | None = rate
-        self.stride = int(stride or 0)
+        try:
+            about = self.store.about
+            self.channels: tuple[str, ...] = check_channel_names(about["channels"], n_channels)
+            self.rate: float | None = None if about["rate"] is None else check_rate(about["rate"])
+            self.stride = int(about["stride"])
+            self.reading = Reading.from_dict(about["reading"])  # how recordings became windows
+            self.sources = tuple(Source(**entry) for entry in about["sources"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"{path} is damaged: what it says of its windows is wrong ({error}). {AGAIN}"
+            ) from error
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> "Corpus":
@@ -72,20 +87,10 @@ class Corpus(Cases):
         """List the shards."""
         return self.store.shards
 
-    @cached_property
-    def sources(self) -> tuple[Source, ...]:
-        """List the files that the corpus was built of, and what became of each."""
-        return tuple(Source(**entry) for entry in self.store.about["sources"])
-
     @property
     def damaged(self) -> list[Source]:
         """List the files that were left out."""
         return [source for source in self.sources if source.damaged]
-
-    @property
-    def reading(self) -> Reading:
-        """Say how recordings became windows."""
-        return Reading.from_dict(self.store.about["reading"])
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
         """Read a slice of the windows, or those at these positions, as float32."""

@@ -1,34 +1,250 @@
-"""The vectors of a corpus: a store with a shard for each of its shards, by this process or by many on a Ray cluster.
+"""Vectors of recordings, in one file, and of a corpus, in a folder: unit by unit, and killed it goes on.
 
-Any process may do a shard. The bytes depend neither on who did it nor on how often the work was begun anew.
+A unit is a file of recordings or a shard of the corpus. What is finished lies in an unfinished store: the folder
+itself, or one that is hidden beside the file and removed when that is in place. The same call with the same source,
+options and model takes it up, and the bytes are those of a run that was left alone.
 """
 
+import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from dicot.core.errors import InputError, LostWorkerError
+import numpy as np
+
+from dicot.core.errors import DicotWarning, InputError, LostWorkerError, listed
 from dicot.core.processes.budget import peak_bytes
 from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
+from dicot.core.storage import remove_leftovers
 from dicot.core.storage.locks import only_writer
-from dicot.data.cases import Array
+from dicot.data import Windows
+from dicot.data.cases import Array, blocks
+from dicot.data.cutting import LeftOut, no_window
+from dicot.data.labels import join_column
+from dicot.data.readers import file_name_of
+from dicot.data.reading import Reading, Source
+from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.store.corpus import Corpus
-from dicot.store.folder import (
-    UNFINISHED,
-    VECTORS,
-    Shard,
-    Store,
-    UnfinishedStore,
-    finish_unit,
-    known_of,
-    write_manifest,
-    write_shard,
-)
-from dicot.store.made_of import MadeOf
-from dicot.store.sources import SCHEME
+from dicot.store.folder import UNFINISHED, VECTORS, Store, UnfinishedStore, finish_unit, known_of, write_shard
+from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_vector_file, read_vectors, row_files, write_vectors
+
+AGAIN = "Write another file, or leave out --append to write this one anew."
+Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
+Place = tuple[str, float, float]  # recording, start and end of a window
+
+
+def _embed_unit(
+    embed: Callable[[Windows], Array], windows: Windows | None, folder: Path, unit: str, note: Mapping[str, Any]
+) -> None:
+    """Embed the windows of a unit and write their vectors, whole or not at all; without any, only the note."""
+    shards = []
+    if windows is not None:
+        vectors = embed(windows)
+        shards.append(write_shard(folder, unit, vectors, known_of(windows)))
+        note = {**note, "features": vectors.shape[1]}
+    finish_unit(folder, unit, shards, note)
+
+
+class EmbeddingRun(NamedTuple):
+    """What a run over recordings did."""
+
+    added: int  # vectors
+    there: int  # vectors that the file had before
+    n_features: int
+    recordings: int  # that have a window in the file
+    files: int  # that were new
+    continued: int  # files that an interrupted run had finished
+    channels: tuple[str, ...]
+    rate: float | None
+
+
+def embed_recordings(
+    embed: Callable[[Windows], Array],
+    model: str,
+    out: Path,
+    data: Source,
+    options: Mapping[str, Any],
+    *,
+    append: bool = False,
+) -> EmbeddingRun:
+    """Cut recordings into windows, embed them and write vectors that know their place.
+
+    Parameters
+    ----------
+    embed : windows -> vectors (N, F)
+    model : the hash of the model that `embed` is of
+    out : the .parquet or .npz to write
+    data : a folder, a pattern, a file or a list of these
+    options : how recordings become windows, fields of Reading: window, stride, channels and so on
+    append : keep the vectors that the file has and embed only windows that are not among them
+    """
+    check_vector_file(out)
+    reading = Reading(**options)
+    with only_writer(out), row_files(out) as make:
+        remove_leftovers(out)
+        old = read_vectors(out, make=make) if append and out.exists() else None
+        held = None if old is None else _held(out, old, reading, model)
+        before: Facts = {} if held is None else held.recordings
+        facts: Facts = {}
+        with Bar("read", 100) as bar:
+            stream = RecordingStream(
+                data,
+                reading,
+                only=lambda named: _new_files(out, before, named, facts),
+                known=None if held is None else (held.channels or (), held.rate),
+                on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
+            )
+        cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
+        places = [str(Path(one).expanduser().absolute()) for one in given]
+        facts = before | {name: facts[name] for name in stream.files}
+        places = list(dict.fromkeys([*(held.data if held else ()), *places]))
+        how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
+        made = MadeOf("recordings", tuple(places), *how, facts)
+        known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
+
+        plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
+        work = UnfinishedStore(out.parent / f".{out.name}.parts", plan, overwrite=True)
+        units = {name: f"{number:06d}" for number, name in enumerate(stream.files)}
+        continued = len(units) if work.finished else sum(work.note(unit) is not None for unit in units.values())
+        new = work.finished or _embed_new(embed, work, units, stream, known)
+        stores = [one for one in (old, new) if one is not None]
+        if not stores:
+            shutil.rmtree(work.folder)
+            raise no_window(cut.length, max(stream.lengths.values()))
+        counts = [len(one) for one in stores]
+        abouts = [one.columns() for one in stores]
+        joined = {name: join_column([about.get(name) for about in abouts], counts) for name in COLUMNS}
+        columns = {name: values for name, values in joined.items() if values is not None}
+        parts = [*([] if old is None else [old.x]), *([] if new is None else new.maps())]
+        n_features = parts[-1].shape[1]
+        if new is not None:
+            rows, at = make(sum(counts), n_features), 0
+            for part in parts:
+                for piece, block in blocks(part):
+                    rows[slice(at + piece.start, at + piece.stop)] = block
+                at += len(part)
+            notes: Facts = new.about["notes"]
+            facts = facts | {name: {**facts[name], "windows": note["windows"]} for name, note in notes.items()}
+            left = LeftOut(*np.sum([note["left"] for note in notes.values()], axis=0).tolist())
+            stream.warn(columns, left)
+            arrays = {COLUMNS[name]: values for name, values in columns.items()}
+            write_vectors(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
+        shutil.rmtree(work.folder)
+        there, added = 0 if old is None else len(old), 0 if new is None else len(new)
+        n_recordings = len(np.unique(columns["recording"]))
+        return EmbeddingRun(added, there, n_features, n_recordings, len(units), continued, cut.channels, cut.rate)
+
+
+def _embed_new(
+    embed: Callable[[Windows], Array],
+    work: UnfinishedStore,
+    units: Mapping[str, str],
+    stream: RecordingStream,
+    known: set[Place],
+) -> Store | None:
+    """Embed the windows of all files that are not `known`; None where there are none."""
+    with Bar("embed", len(units)) as bar:
+        for done, (name, unit) in enumerate(units.items()):
+            bar.update(done, name)
+            if work.note(unit) is None:
+                windows = stream.windows(name)
+                note = {"windows": windows_hash(windows), "left": list(stream.left[name])}
+                _embed_unit(embed, _chosen(windows, known, False), work.folder, unit, note)
+    notes = {name: work.note(unit) or {} for name, unit in units.items()}
+    widths = {note["features"] for note in notes.values() if note["shards"]}
+    return work.finish(VECTORS, [*widths], notes.values(), {"notes": notes}) if widths else None
+
+
+def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
+    """Return what the file that is appended to was made of; refuse another model or other options."""
+    held = old.source
+    if held is None or not all(entry.get("sha256") for entry in held.recordings.values()) or not held.recordings:
+        raise InputError(f"{out} does not say which recordings it was made of, and what they held. {AGAIN}")
+    if held.model != model:
+        raise InputError(f"{out} was made by the model {held.model[:12]}, and this one is {model[:12]}. {AGAIN}")
+    was, now = Reading.from_dict(held.options).to_dict(), reading.to_dict()
+    for key in sorted((was.keys() | now.keys()) - {"window", "stride"}):  # these two are compared in time steps
+        if was.get(key) != now.get(key):
+            raise InputError(f"{out} was made with {key}={was.get(key)}; now {key}={now.get(key)}. {AGAIN}")
+    return held
+
+
+def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts) -> dict[str, Path]:
+    """Return the files that are new or have changed, and put what they hold into `facts`.
+
+    What a file holds decides, not its name alone: one that was embedded under another name is not embedded again.
+    """
+    by_file = {entry["file"]: name for name, entry in before.items()}
+    by_hash = {entry["sha256"]: name for name, entry in before.items() if name not in named}
+    new: dict[str, Path] = {}
+    renamed: list[str] = []
+    for name, file in named.items():
+        old = by_file.get(str(file.resolve()))
+        if old == name and is_as_before(file, before[name]):
+            continue
+        facts[name] = facts_of(file)
+        digest = facts[name]["sha256"]
+        if name not in before and old is not None and before[old]["sha256"] != digest:
+            raise InputError(
+                f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since. "
+                f"Name the folder that was named then. {AGAIN}"
+            )
+        old = name if name in before else old or by_hash.get(digest)  # a copy beside it is a recording of its own
+        if old is None or before[old]["sha256"] != digest:
+            new[name] = file
+        elif old != name:
+            renamed.append(f"{name} (there as {old})")
+    if renamed:
+        warnings.warn(
+            f"{out} has the windows of {listed(renamed)} under another name, which they keep. Leave out --append to "
+            "have all recordings named by their paths below what was named.",
+            DicotWarning,
+            stacklevel=6,
+        )
+    return new
+
+
+def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream) -> set[Place]:
+    """Return the windows that a file has of recordings that have grown since.
+
+    Refuse other windows, names that two files would share, and recordings that have changed and not only grown.
+    """
+    for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
+        if was != now:
+            raise InputError(
+                f"{out} was made with --{option} {held.options.get(option)}, {was} time steps; now --{option} "
+                f"{made.options[option]} are {now}. {AGAIN}"
+            )
+    before = held.recordings
+    grown = before.keys() & stream.files.keys()
+    places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
+    known = {place for place in places if file_name_of(place[0], before) in grown}
+    for name in grown:
+        if before[name]["file"] != made.recordings[name]["file"]:
+            raise InputError(
+                f"{out} has a recording {name!r} of the file {before[name]['file']}; {stream.files[name]} has the same "
+                "name. Rename the new one, or write another file."
+            )
+        if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
+            raise InputError(
+                f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
+                f"or have other values, labels or groups. Put the former file back. {AGAIN}"
+            )
+    return known
+
+
+def _chosen(windows: Windows | None, known: set[Place], wanted: bool) -> Windows | None:
+    """Return the windows that are known, or those that are not; None where there is none."""
+    if windows is None or not (known or wanted):
+        return windows
+    assert windows.recording is not None and windows.start is not None and windows.end is not None
+    places = zip(windows.recording.tolist(), windows.start.tolist(), windows.end.tolist(), strict=True)
+    taken = np.array([(place in known) == wanted for place in places])
+    return windows.subset(taken) if taken.any() else None
 
 
 class Embedder(Protocol):
@@ -65,6 +281,8 @@ def embed_corpus(
 ) -> Store:
     """Embed all windows of a corpus, shard by shard; killed, the same call continues.
 
+    Any process may do a shard. The bytes depend neither on who did it nor on how often the work was begun anew.
+
     Parameters
     ----------
     model : what has a `transform`, or a cluster whose processes have one
@@ -75,8 +293,7 @@ def embed_corpus(
     """
     folder = Path(out).absolute()
     with only_writer(folder, folder=True):
-        plan = {"corpus": corpus.fingerprint(), "model": model_hash}
-        work = UnfinishedStore(folder, plan, overwrite=overwrite)
+        work = UnfinishedStore(folder, {"corpus": corpus.fingerprint(), "model": model_hash}, overwrite=overwrite)
         if work.finished is not None:
             return work.finished
         units = [shard.name for shard in corpus.shards]
@@ -87,23 +304,19 @@ def embed_corpus(
             if isinstance(model, OnCluster):
                 peaks = _on_cluster(model, corpus, folder, left)
             else:
-                peaks = (_embedded(model, corpus, number, folder) for number in left)
-            for peak in peaks:
-                done += 1
-                bar.update(done, "shards")
+                peaks = (_embed_shard(model, corpus, number, folder) for number in left)
+            for now, peak in enumerate(peaks, done + 1):
+                bar.update(now, "shards")
                 on_shard(peak)
         notes = [work.note(unit) or {} for unit in units]
-        shards = [Shard(**one) for note in notes for one in note["shards"]]
         made = made_of_corpus(corpus, model_hash)
-        about = {"plan": plan, "model": model_hash, "source": None if made is None else made.to_dict()}
-        return write_manifest(folder, VECTORS, [notes[0]["features"]], shards, about)
+        about = {"model": model_hash, "source": None if made is None else made.to_dict()}
+        return work.finish(VECTORS, [notes[0]["features"]], notes, about)
 
 
-def _embedded(model: Embedder, corpus: Corpus, number: int, folder: Path) -> int:
-    """Embed one shard and write its vectors, whole or not at all; return the most memory this process has had."""
-    windows, name = corpus.shard(number), corpus.shards[number].name
-    vectors = model.transform(windows)
-    finish_unit(folder, name, [write_shard(folder, name, vectors, known_of(windows))], {"features": vectors.shape[1]})
+def _embed_shard(model: Embedder, corpus: Corpus, number: int, folder: Path) -> int:
+    """Embed one shard; return the most memory that this process has had."""
+    _embed_unit(model.transform, corpus.shard(number), folder, corpus.shards[number].name, {})
     return peak_bytes()
 
 
@@ -136,7 +349,7 @@ class _Shards:
             raise InputError(f"{self.corpus} is another corpus on {socket.gethostname()}. Give all nodes the same one.")
 
         def embed(number: int) -> Iterator[int]:
-            yield _embedded(model, corpus, number, self.folder)
+            yield _embed_shard(model, corpus, number, self.folder)
 
         return embed
 
@@ -144,16 +357,8 @@ class _Shards:
 def made_of_corpus(corpus: Corpus, model: str) -> MadeOf | None:
     """Say which recordings the vectors of a corpus were made of and how; nothing where these lay behind URLs."""
     sources = [source for source in corpus.sources if source.windows]
-    if any(SCHEME in source.file for source in sources):
+    if any(source.is_url for source in sources):
         return None
-    return MadeOf(
-        "recordings",
-        tuple(source.file for source in sources),
-        corpus.reading.to_dict(),
-        model,
-        corpus.channels,
-        corpus.rate,
-        corpus.n_times,
-        corpus.stride,
-        {source.name: {"file": source.file, "bytes": source.bytes} for source in sources},
-    )
+    how = (corpus.reading.to_dict(), model, corpus.channels, corpus.rate, corpus.n_times, corpus.stride)
+    facts = {source.name: {"file": source.file, "bytes": source.bytes} for source in sources}
+    return MadeOf("recordings", tuple(source.file for source in sources), *how, facts)

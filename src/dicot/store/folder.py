@@ -10,12 +10,12 @@ takes it up again and does only the units without a note. The bytes do not depen
 
 import hashlib
 import json
-import os
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +62,14 @@ class Shard:
     about_bytes: int
     about_sha256: str
 
+    def files(self, folder: Path) -> dict[Path, tuple[int, str]]:
+        """Return the size and the hash of both files."""
+        place = folder / SHARDS / self.name
+        return {
+            place.with_name(f"{self.name}.npy"): (self.bytes, self.sha256),
+            place.with_name(f"{self.name}.npz"): (self.about_bytes, self.about_sha256),
+        }
+
 
 @final
 class Store:
@@ -87,8 +95,15 @@ class Store:
         self.starts = np.cumsum([0, *(shard.rows for shard in self.shards)])
         self.shape = (int(self.starts[-1]), *config["shape"])
         self._width = 4 * int(np.prod(self.shape[1:]))  # bytes of a row
-        for shard in self.shards:
-            self._check(shard, verify)
+        for file, (size, digest) in (item for shard in self.shards for item in shard.files(self.path).items()):
+            try:
+                found = file.stat().st_size
+                sound = found == size and (not verify or _hash_of(file) == digest)
+            except OSError as error:
+                raise ModelFileError(f"{file} cannot be read ({error.strerror}). {AGAIN}") from error
+            if not sound:
+                said = "was changed or damaged" if found == size else f"has {found:,} bytes and should have {size:,}"
+                raise ModelFileError(f"{file} {said}. {AGAIN}")
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -97,21 +112,6 @@ class Store:
     def bytes(self) -> int:
         """Count the bytes of all shards."""
         return sum(shard.bytes + shard.about_bytes for shard in self.shards)
-
-    def _check(self, shard: Shard, verify: bool) -> None:
-        """Compare the files of a shard with their sizes, and with `verify` every byte by its hash."""
-        for file, size, digest in (
-            (self._file(shard), shard.bytes, shard.sha256),
-            (self._file(shard, ".npz"), shard.about_bytes, shard.about_sha256),
-        ):
-            try:
-                found = file.stat().st_size
-                if found == size and (not verify or _hash_of(file) == digest):
-                    continue
-            except OSError as error:
-                raise ModelFileError(f"{file} cannot be read ({error.strerror}). {AGAIN}") from error
-            said = "was changed or damaged" if found == size else f"has {found:,} bytes and should have {size:,}"
-            raise ModelFileError(f"{file} {said}. {AGAIN}")
 
     def _file(self, shard: Shard, suffix: str = ".npy") -> Path:
         return self.path / SHARDS / f"{shard.name}{suffix}"
@@ -137,27 +137,21 @@ class Store:
         """Yield what lies in one piece on disk and goes to one piece of memory: shard, first row there, place, rows."""
         numbers = np.searchsorted(self.starts, rows, side="right") - 1
         new = np.flatnonzero((np.diff(rows) != 1) | (np.diff(numbers) != 0)) + 1
-        edges = [0, *new.tolist(), len(rows)] if len(rows) else [0]
-        for at, stop in pairwise(edges):
+        for at, stop in pairwise([0, *new.tolist(), len(rows)] if len(rows) else [0]):
             number = int(numbers[at])
             yield self.shards[number], int(rows[at] - self.starts[number]), at, stop - at
 
     def _read(self, out: FloatArray, runs: Iterable[tuple[Shard, int, int, int]]) -> None:
         for shard, row, at, count in runs:
-            left = memoryview(cast(Any, out[at : at + count])).cast("B")
-            offset = shard.bytes - (shard.rows - row) * self._width
+            place = memoryview(cast(Any, out[at : at + count])).cast("B")
             try:
-                handle = os.open(self._file(shard), os.O_RDONLY)
+                with self._file(shard).open("rb") as file:
+                    file.seek(shard.bytes - (shard.rows - row) * self._width)
+                    whole = file.readinto(place) == place.nbytes
             except OSError as error:
                 raise ModelFileError(f"{self._file(shard)} cannot be read ({error.strerror}). {AGAIN}") from error
-            try:
-                while left.nbytes:
-                    read = os.preadv(handle, [left], offset)
-                    if not read:
-                        raise ModelFileError(f"{self._file(shard)} has become shorter while it was read. {AGAIN}")
-                    left, offset = left[read:], offset + read
-            finally:
-                os.close(handle)
+            if not whole:
+                raise ModelFileError(f"{self._file(shard)} has become shorter while it was read. {AGAIN}")
 
     def maps(self) -> list[Array]:
         """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""
@@ -170,7 +164,19 @@ class Store:
     def shard_columns(self, number: int) -> dict[str, Array]:
         """Return what is known of the rows of one shard, by column."""
         shard = self.shards[number]
-        return _read_columns(self._file(shard, ".npz"), shard.rows)
+        path = self._file(shard, ".npz")
+        try:
+            arrays = load_npz(path)
+            columns = {name: arrays[name] for name in COLUMNS if name in arrays}
+            for name in columns:
+                if f"{name}.values" in arrays:  # each text once, and its number for every row
+                    columns[name] = arrays[f"{name}.values"][columns[name]]
+            if wrong := [name for name, values in columns.items() if values.shape != (shard.rows,)]:
+                raise ValueError(f"its column {wrong[0]!r} does not fit to {shard.rows} rows")
+        except (InputError, ValueError, IndexError, OSError) as error:
+            said = str(error) if str(path) in str(error) else f"{path} is damaged: {brief(error)}."
+            raise ModelFileError(f"{said} {AGAIN}") from error
+        return columns
 
     def columns(self) -> dict[str, Array]:
         """Return what is known of all rows, by column; of very many this takes memory."""
@@ -193,18 +199,15 @@ def known_of(windows: Windows) -> dict[str, Array]:
 
 def write_shard(folder: Path, name: str, x: Array, columns: Mapping[str, Array]) -> Shard:
     """Write numbers (n, ...) and what is known of them, each file whole or not at all."""
-    x = np.ascontiguousarray(x, "<f4")
-    packed: dict[str, Any] = {}
+    packed: dict[str, Any] = dict(columns)
     for column, values in columns.items():
-        if values.dtype.kind == "U":  # names of recordings repeat: each value once, and its number for every row
+        if values.dtype.kind == "U":  # names of recordings repeat
             packed[f"{column}.values"], codes = np.unique(values, return_inverse=True)
             packed[column] = codes.astype(np.int32)
-        else:
-            packed[column] = values
     place = folder / SHARDS / name
-    size, digest = _written(place.with_name(f"{name}.npy"), lambda file: np.save(file, x))
-    about_size, about_digest = _written(place.with_name(f"{name}.npz"), lambda file: np.savez(file, **packed))
-    return Shard(name, len(x), size, digest, about_size, about_digest)
+    numbers = _written(place.with_name(f"{name}.npy"), lambda file: np.save(file, np.ascontiguousarray(x, "<f4")))
+    about = _written(place.with_name(f"{name}.npz"), lambda file: np.savez(file, **packed))
+    return Shard(name, len(x), *numbers, *about)
 
 
 def _written(path: Path, write: Callable[[Any], None]) -> tuple[int, str]:
@@ -221,23 +224,6 @@ def _written(path: Path, write: Callable[[Any], None]) -> tuple[int, str]:
 def _hash_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _read_columns(path: Path, n_rows: int) -> dict[str, Array]:
-    try:
-        arrays = load_npz(path)
-        columns = {name: arrays[name] for name in COLUMNS if name in arrays}
-        for name in columns.keys() & {key.removesuffix(".values") for key in arrays if key.endswith(".values")}:
-            codes = columns[name]
-            if codes.dtype.kind != "i" or (len(codes) and codes.min() < 0):
-                raise ValueError(f"its column {name!r} does not number texts")
-            columns[name] = arrays[f"{name}.values"][codes]
-        if wrong := [name for name, values in columns.items() if values.shape != (n_rows,)]:
-            raise ValueError(f"its column {wrong[0]!r} does not fit to {n_rows} rows")
-    except (InputError, ValueError, IndexError, OSError) as error:
-        said = str(error) if str(path) in str(error) else f"{path} is damaged: {brief(error)}."
-        raise ModelFileError(f"{said} {AGAIN}") from error
-    return columns
 
 
 def write_manifest(
@@ -259,10 +245,10 @@ def write_manifest(
         "about": json.loads(json.dumps(about, allow_nan=False)),
     }
     write_atomic(folder / MANIFEST, (json.dumps(sealed(config), indent=1) + "\n").encode())
-    named = {f"{shard.name}{suffix}" for shard in shards for suffix in (".npy", ".npz")}
+    named = {file for shard in shards for file in shard.files(folder)}
     with writing(folder):
         for path in (folder / SHARDS).iterdir():
-            if path.name not in named:
+            if path not in named:
                 path.unlink(missing_ok=True)
         if (folder / UNFINISHED).exists():
             shutil.rmtree(folder / UNFINISHED)
@@ -279,47 +265,21 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path.stat().st_size:,} bytes are more than it can have")
-        config = json.loads(path.read_bytes().decode())
-        if isinstance(config, dict) and config.get("format") == "dicot-corpus":
-            check_seal(config)
-            config = _of_older_corpus(config)
-        else:
-            check_format(path, config, FORMAT, FORMAT_VERSION)
-            check_seal(config)
-        _check_manifest(config)
-    except ModelFileError:
-        raise
+        config = check_format(path, json.loads(path.read_bytes().decode()), FORMAT, FORMAT_VERSION)
+        check_seal(config)
+        shape, shards = config["shape"], [Shard(**entry) for entry in config["shards"]]
+        n_axes = {WINDOWS: 2, VECTORS: 1}.get(config["kind"])
+        if len(shape) != n_axes or not all(is_whole(n, 1) for n in shape) or not isinstance(config["about"], dict):
+            raise ValueError(f"its kind is {quoted(config['kind'])} and its shape {quoted(shape)}")
+        for one in shards:
+            counts = all(is_whole(n, 1) for n in (one.rows, one.about_bytes, one.bytes))
+            if not NAME.fullmatch(one.name) or not counts or one.bytes <= 4 * one.rows * math.prod(shape):
+                raise ValueError(f"a shard is {quoted(asdict(one))}")
+        if len({one.name for one in shards}) != len(shards) or not shards:
+            raise ValueError("it names a shard twice, or none")
     except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
-    return dict(config)
-
-
-def _check_manifest(config: dict[str, Any]) -> None:
-    shape, names = config["shape"], {field.name for field in fields(Shard)}
-    n_axes = {WINDOWS: 2, VECTORS: 1}.get(config["kind"])
-    if len(shape) != n_axes or not all(is_whole(n, 1) for n in shape) or not isinstance(config["about"], dict):
-        raise ValueError(f"its kind is {quoted(config['kind'])} and its shape {quoted(shape)}")
-    width = 4
-    for n in shape:
-        width *= n
-    for entry in config["shards"]:
-        sound = set(entry) == names and isinstance(entry["name"], str) and NAME.fullmatch(entry["name"])
-        counts = (entry["rows"], entry["about_bytes"], entry["bytes"]) if sound else (0,)
-        if not all(is_whole(n, 1) for n in counts) or entry["bytes"] <= entry["rows"] * width:
-            raise ValueError(f"a shard is {quoted(entry)}")
-    if len({entry["name"] for entry in config["shards"]}) != len(config["shards"]) or not config["shards"]:
-        raise ValueError("it names a shard twice, or none")
-
-
-def _of_older_corpus(config: dict[str, Any]) -> dict[str, Any]:
-    """Read the manifest of a corpus that version 0.1 built: its shards are the same."""
-    if config["dtype"] != "float32":
-        raise ValueError("corpora of float16 are not read any more; build it with float32")
-    about = {key: config[key] for key in ("channels", "rate", "stride", "sources")}
-    own = {key: value for key, value in config["options"].items() if key not in ("dtype", "shard_bytes")}
-    about["reading"] = own
-    shards = [{("rows" if key == "windows" else key): value for key, value in one.items()} for one in config["shards"]]
-    return {**config, "kind": WINDOWS, "shards": shards, "about": about}
+    return config
 
 
 @final
@@ -340,7 +300,7 @@ class UnfinishedStore:
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
         check_writable(folder, folder=True)
-        self.folder, self.finished = folder, cast(Store | None, None)
+        self.folder, self.plan, self.finished = folder, plan, cast(Store | None, None)
         self._plan = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
         path, wanted = folder / UNFINISHED / PLAN, json.loads(self._plan)
         with writing(folder):
@@ -368,18 +328,14 @@ class UnfinishedStore:
             shutil.rmtree(path.parent)
 
     def begin_anew(self) -> None:
-        """Replace what is there."""
+        """Replace what is there; the manifest goes first, so that what is left is no store."""
         self.finished = None
-        self.remove()
-        write_atomic(self.folder / UNFINISHED / PLAN, self._plan)
-
-    def remove(self) -> None:
-        """Remove what is there, the manifest first: what is left is no store."""
         with writing(self.folder):
             (self.folder / MANIFEST).unlink(missing_ok=True)
             for folder in (self.folder / SHARDS, self.folder / UNFINISHED):
                 if folder.exists():
                     shutil.rmtree(folder)
+        write_atomic(self.folder / UNFINISHED / PLAN, self._plan)
 
     def note(self, unit: str, key: str = "") -> dict[str, Any] | None:
         """Return the note of a unit that is done, with its "shards"; None where it has to be done.
@@ -388,15 +344,18 @@ class UnfinishedStore:
         """
         try:
             note = json.loads((self.folder / UNFINISHED / f"{unit}.json").read_bytes())
-            shards = self.folder / SHARDS
-            whole = note["key"] == key and all(
-                (shards / f"{one['name']}.npy").stat().st_size == one["bytes"]
-                and (shards / f"{one['name']}.npz").stat().st_size == one["about_bytes"]
-                for one in note["shards"]
-            )
+            files = [item for one in note["shards"] for item in Shard(**one).files(self.folder).items()]
+            whole = note["key"] == key and all(file.stat().st_size == size for file, (size, _) in files)
             return dict(note) if whole else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None  # not done, or damaged by another program: the work is done again
+
+    def finish(
+        self, kind: str, shape: Sequence[int], notes: Iterable[Mapping[str, Any]], about: Mapping[str, Any]
+    ) -> Store:
+        """Make a store of the shards that these notes name."""
+        shards = [Shard(**one) for note in notes for one in note.get("shards", ())]
+        return write_manifest(self.folder, kind, shape, shards, {"plan": self.plan, **about})
 
 
 def finish_unit(

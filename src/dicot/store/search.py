@@ -1,38 +1,37 @@
 """EmbeddingIndex: the nearest of many vectors, and where in which recording they lie."""
 
 import hashlib
-from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
 
-from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup
+from dicot.core.errors import (
+    InputError,
+    ModelFileError,
+    OutputError,
+    did_you_mean,
+    is_whole,
+    lookup,
+    need_extra,
+    quoted,
+)
 from dicot.core.storage.locks import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
 from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard
-from dicot.store.nearest import (
-    MEMORY,
-    NO_PAIRS,
-    Floats,
-    NeighbourGraph,
-    Pairs,
-    Rows,
-    Whole,
-    check_vectors,
-    distances_of,
-    first_of,
-    has_usearch,
-    nearest,
-    norms_of,
-)
+from dicot.store.nearest import MEMORY, NO_PAIRS, Floats, Pairs, Rows, Whole, first_of, norms_of
 
 METRICS = {"cosine": None, "euclidean": None}
 METHODS = {"exact": None, "auto": None, "usearch": None}
 GRAPH_FROM = 200_000  # vectors from which "auto" uses usearch
 CANDIDATES = 4  # times as many as are wanted, and 32, that usearch is asked for
 MOST_DROPPED = 1000  # rows left out that usearch is asked for in addition; with more, the search is exact
+GRAPH_PIECE = 65_536  # rows that a graph takes at once
+# usearch looks at 64 rows by itself. Recall counts for more than time, see docs/log.md.
+EXPANSION_ADD, EXPANSION_SEARCH = 128, 512
 SHARD_BYTES = 2**26  # of a saved index
 
 
@@ -78,21 +77,15 @@ class EmbeddingIndex:
         method: str = "exact",
         memory: int = MEMORY,
     ) -> None:
-        self._set_up(metric, device, method, memory)
-        array = check_vectors(x, "x")
-        about = {"recording": recording, "start": start, "end": end, "group": group, "label": label}
-        self._know(_checked_columns(len(array), about))
-        self._rows = Rows([array], norms_of(array, "x"))
-
-    def _set_up(self, metric: str, device: str, method: str, memory: int) -> None:
         lookup(METRICS, metric, "metric")
         lookup(METHODS, method, "method")
-        if not is_whole(memory, 1):
-            raise InputError(f"memory must be a whole number of bytes; got {memory!r}.")
-        self.metric, self.method, self.memory = metric, method, int(memory)
+        self.metric, self.method, self.memory = metric, method, memory
         self._device = _gpu(device)
-        self._graph: NeighbourGraph | None = None
+        self._graph: Any = None  # usearch's
         self._origin: tuple[Path, str] | None = None  # the folder it is from, and the hash of what was there then
+        self._rows = x if isinstance(x, Rows) else Rows([_checked_vectors(x, "x")], metric)
+        about = {"recording": recording, "start": start, "end": end, "group": group, "label": label}
+        self._know(_checked_columns(len(self), about))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -105,7 +98,7 @@ class EmbeddingIndex:
         """Take what is known of the vectors."""
         self._columns = columns
         self.recording, self.start, self.end, self.group, self.label = (columns.get(name) for name in COLUMNS)
-        self._by_recording: dict[str, Whole] | None = None
+        self._by_recording: Any = None  # the rows of each
 
     @property
     def n_features(self) -> int:
@@ -152,19 +145,14 @@ class EmbeddingIndex:
             allowed[self._row_numbers(leave_out, "leave_out")] = False
         most = min(k, max(1, len(self)))
         n_dropped = len(left_out.row) + (0 if allowed is None else int(np.count_nonzero(~allowed)))
-        if self._uses_graph() and groups is None and after is None and before is None and n_dropped <= MOST_DROPPED:
-            found = self._approximately(queries, most, allowed, left_out, n_dropped)
+        by_graph = self.method == "usearch" or (
+            self.method == "auto" and len(self) >= GRAPH_FROM and find_spec("usearch") is not None
+        )
+        if by_graph and len(self) and groups is after is before is None and n_dropped <= MOST_DROPPED:
+            found = self._by_graph(queries, most, allowed, left_out, n_dropped)
         else:
-            found = nearest(
-                self._rows,
-                self.metric,
-                queries,
-                most,
-                allowed=allowed,
-                left_out=left_out,
-                memory=self.memory,
-                device=self._device,
-            )
+            how: dict[str, Any] = {"memory": self.memory, "device": self._device}
+            found = self._rows.nearest(queries, most, allowed=allowed, left_out=left_out, **how)
         distances = np.pad(found[0], ((0, 0), (0, k - most)), constant_values=np.inf)
         rows = np.pad(found[1], ((0, 0), (0, k - most)), constant_values=-1)
         if single:
@@ -207,7 +195,7 @@ class EmbeddingIndex:
 
         The present ones are not copied.
         """
-        array = check_vectors(x, "x", self.n_features)
+        array = _checked_vectors(x, "x", self.n_features)
         added = _checked_columns(len(array), columns)
         if added.keys() != self._columns.keys():
             raise InputError(
@@ -217,9 +205,8 @@ class EmbeddingIndex:
         for name, values in added.items():
             if (values.dtype.kind == "U") != (self._columns[name].dtype.kind == "U") and len(self):
                 raise InputError(f"{name} must be all text or all numbers; the index and what is appended differ.")
-        norms = np.concatenate([self._rows.norms, norms_of(array, "x")])
+        self._rows = self._rows.with_more(array, "x")
         self._know({name: np.concatenate([self._columns[name], added[name]]) for name in added})
-        self._rows = Rows([*self._rows.parts, array], norms)
 
     def save(self, folder: str | Path) -> Path:
         """Write the index into a folder, whole or not at all, in place of one that is there.
@@ -242,7 +229,7 @@ class EmbeddingIndex:
             for number, at in enumerate(range(0, len(self), at_once)):
                 x = self._rows.take(np.arange(at, min(at + at_once, len(self))))
                 columns = {name: values[at : at + at_once] for name, values in self._columns.items()}
-                name = f"{_digest([x, *columns.values()])}-{number:03d}"
+                name = f"{_digest(x, *columns.values())}-{number:03d}"
                 shards.append(held[name] if name in held else write_shard(folder, name, x, columns))
             store = write_manifest(folder, VECTORS, [self.n_features], shards, {"metric": self.metric})
             self._origin = folder.resolve(), store.seal
@@ -263,22 +250,21 @@ class EmbeddingIndex:
         The vectors are checked once by their hashes and stay on disk, mapped into memory. `metric` is that of the saved
         index, where none is given.
         """
-        index = object.__new__(cls)
         store = _opened(Path(folder))
         if store.kind != VECTORS:
             raise ModelFileError(f"{folder} holds {store.kind}, and only vectors are searched. Embed them first.")
-        index._set_up(metric or store.about.get("metric", "cosine"), device, method, memory)
-        parts = store.maps()
+        metric = metric or store.about.get("metric", "cosine")
+        lookup(METRICS, metric, "metric")
         try:
-            norms = np.concatenate([norms_of(part, str(folder)) for part in parts])
-            index._know(_checked_columns(len(store), store.columns()))
+            rows = Rows(store.maps(), metric, str(folder))
+            index = cls(rows, metric=metric, device=device, method=method, memory=memory, **store.columns())
         except InputError as error:
             raise ModelFileError(f"{folder} cannot be loaded: {error}") from error
-        index._rows, index._origin = Rows(parts, norms), (Path(folder).resolve(), store.seal)
+        index._origin = (Path(folder).resolve(), store.seal)
         return index
 
     def _checked_queries(self, z: Array) -> Floats:
-        check_vectors(z, "z", self.n_features)
+        _checked_vectors(z, "z", self.n_features)
         queries: Floats = z.astype(np.float64)
         norms = norms_of(queries, "z")
         if self.metric == "cosine" and len(zero := np.flatnonzero(norms == 0)):
@@ -321,45 +307,62 @@ class EmbeddingIndex:
         return Pairs(query[order], row[order])
 
     def _row_numbers(self, rows: Any, what: str) -> Whole:
-        numbers = np.atleast_1d(np.asarray(rows))
-        numbers = numbers if numbers.size else numbers.astype(np.int64)
-        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            raise InputError(f"{what} must be row numbers; got {numbers.dtype} {numbers.shape}.")
-        wrong = numbers[(numbers < 0) | (numbers >= len(self))]
-        if len(wrong):
-            raise InputError(f"{what} names row {wrong[0]}; the index has the rows 0 to {len(self) - 1}.")
+        numbers = np.atleast_1d(np.asarray(rows)) if np.size(rows) else np.empty(0, np.int64)
+        if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= len(self))).any():
+            raise InputError(f"{what} must be row numbers from 0 to {len(self) - 1}; got {quoted(rows)}.")
         return numbers.astype(np.int64)
 
     def _windows_of(self, recording: Any) -> tuple[Whole, Array, Array]:
         """Return rows, starts and ends of the windows of a recording."""
         names, starts, ends = (self._column(name) for name in ("recording", "start", "end"))
         if self._by_recording is None:
-            different, number = np.unique(names, return_inverse=True)
-            order = np.argsort(number, kind="stable")
-            edges = np.searchsorted(number[order], np.arange(1, len(different)))
-            self._by_recording = dict(zip(different.tolist(), np.split(order, edges), strict=True))
+            self._by_recording = pd.Series(names).groupby(names).indices
         if str(recording) not in self._by_recording:
             raise InputError(f"Unknown recording {recording!r}. {did_you_mean(str(recording), self._by_recording)}")
         rows = self._by_recording[str(recording)]
         return rows, starts[rows], ends[rows]
 
-    def _uses_graph(self) -> bool:
-        if self.method == "auto":
-            return len(self) >= GRAPH_FROM and has_usearch()
-        return self.method == "usearch" and len(self) > 0
-
-    def _approximately(
-        self, queries: Floats, k: int, allowed: Any, left_out: Pairs, n_dropped: int
-    ) -> tuple[Floats, Whole]:
+    def _by_graph(self, queries: Floats, k: int, allowed: Any, left_out: Pairs, n_dropped: int) -> tuple[Floats, Whole]:
         """Take some more candidates than needed from usearch's graph, and put them in order by exact distances."""
-        self._graph = self._graph or NeighbourGraph(self._rows, self.metric)
-        self._graph.extend(self._rows)
-        query, row = self._graph.candidates(queries, min(len(self), CANDIDATES * k + 32 + n_dropped))
+        query, row = self._graph_candidates(queries, min(len(self), CANDIDATES * k + 32 + n_dropped))
         here = np.ones(len(row), bool) if allowed is None else allowed[row]
         here &= ~np.isin(query * len(self) + row, left_out.query * len(self) + left_out.row)
         query, row = query[here], row[here]
-        found = distances_of(self._rows, self.metric, queries, query, row, self.memory)
-        return first_of(query, row, found, k, len(queries))
+        return first_of(query, row, self._rows.distances(queries, query, row, self.memory), k, len(queries))
+
+    def _graph_candidates(self, z: Floats, count: int) -> Pairs:
+        """Return about the `count` nearest rows of every query, by usearch's graph (HNSW) of all rows."""
+        try:
+            from usearch.index import Index
+        except ImportError as error:
+            raise need_extra("usearch", "search", "method='usearch'") from error
+        if self._graph is None:
+            how = {"metric": "cos" if self.metric == "cosine" else "l2sq", "dtype": "f32"}
+            looked = {"expansion_add": EXPANSION_ADD, "expansion_search": EXPANSION_SEARCH}
+            self._graph = Index(ndim=self.n_features, **how, **looked)
+        for start, block in self._rows.blocks(GRAPH_PIECE) if len(self._graph) < len(self) else ():
+            new = np.asarray(block[max(0, len(self._graph) - start) :])
+            if len(new):
+                self._graph.add(np.arange(len(self._graph), len(self._graph) + len(new), dtype=np.uint64), new)
+        found = self._graph.search(np.asarray(z, np.float32), count)
+        keys = np.atleast_2d(found.keys)
+        counts = np.atleast_1d(found.counts if hasattr(found, "counts") else keys.shape[1])  # a single query has none
+        query, rank = np.nonzero(np.arange(keys.shape[1]) < counts[:, None])
+        return Pairs(query, keys[query, rank].astype(np.int64))
+
+
+def _checked_vectors(x: object, what: str, n_features: int | None = None) -> Array:
+    """Return vectors (N, F) of float32, or an error that names the shape; `norms_of` looks at the values."""
+    array = np.asanyarray(x)
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
+        raise InputError(f"{what} must be numbers of shape (cases, features); got {array.dtype} {array.shape}.")
+    if n_features is not None and array.shape[1] != n_features:
+        raise InputError(
+            f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}. "
+            "Embed both by the same model."
+        )
+    with np.errstate(over="ignore"):  # what becomes inf is refused with the others
+        return array if array.dtype == np.float32 else array.astype(np.float32)
 
 
 def _opened(folder: Path) -> Store:
@@ -405,7 +408,7 @@ def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
     return columns
 
 
-def _digest(arrays: Iterable[Array]) -> str:
+def _digest(*arrays: Array) -> str:
     """Name a shard by its content, so that what was saved before is known again."""
     whole = hashlib.sha256()
     for array in arrays:

@@ -1,7 +1,6 @@
 """The series behind vectors: read when somebody looks, where their file says that they are or where a user does."""
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -19,15 +18,14 @@ from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
 from dicot.data.stream import is_as_before
 from dicot.data.timestamps import nearest, stretches
-from dicot.store.made_of import MadeOf
-from dicot.store.vectors import Vectors
+from dicot.store.vectors import MadeOf, Vectors
 
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show
 WITHIN = 1e-3  # of a time step: times that differ by less are the same
 NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
-OF_RECORDINGS = ("unit", "resample", "gap", "missing")  # options that cases do not have
-OF_BOTH = ("time", "channels", "label", "group")
+OF_RECORDINGS = {"unit", "resample", "gap", "missing"}  # options that cases do not have
+OF_BOTH = {"time", "channels", "label", "group"}
 
 
 class Surroundings(NamedTuple):
@@ -47,12 +45,13 @@ class Series(ABC):
     lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
 
     @abstractmethod
-    def window(self, row: int) -> Array | None:
-        """Return the values (C, T) of a window; None where its recording is lost, which may show only now."""
-
-    @abstractmethod
     def surroundings(self, row: int) -> Surroundings | None:
-        """Return what lies around a window; None where its recording is lost."""
+        """Return what lies around a window; None where its recording is lost, which may show only now."""
+
+    def window(self, row: int) -> Array | None:
+        """Return the values (C, T) of a window; None where its recording is lost."""
+        around = self.surroundings(row)
+        return None if around is None else around.values[:, around.first : around.last + 1]
 
 
 def series_of(
@@ -75,44 +74,37 @@ def series_of(
     rate : time steps per second; wins likewise
     path : of the vectors' file, for errors
     """
-    what = "the file of vectors" if path is None else str(path)
-    made = None if known.source is None else MadeOf.from_dict(known.source, what)
-    placed = known.recording is not None and known.start is not None and known.end is not None
-    if not placed if made is None else made.kind != "recordings":
-        if refused := sorted(options.keys() & set(OF_RECORDINGS)):
-            raise InputError(f"{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
-        return _case_series(known, made, data, options, what)
-    if refused := sorted(options.keys() - {*OF_RECORDINGS, *OF_BOTH}):
-        raise InputError(f"{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
-    if made is None and data is None:
-        return None
+    what, made = "the file of vectors" if path is None else str(path), known.source
+    recorded = known.placed if made is None else made.kind == "recordings"
+    if refused := options.keys() - OF_RECORDINGS - OF_BOTH if recorded else options.keys() & OF_RECORDINGS:
+        kinds = ("tables of cases", "windows of recordings") if recorded else ("recordings", "cases")
+        raise InputError(f"{min(refused)} is for {kinds[0]}, and {what} was made of {kinds[1]}. Leave it out.")
+    if not recorded:
+        return _case_series(known, data, options, what)
     if made is None:  # by the dicot.toml beside the recordings
-        kept = read_toml(toml_of(str(data)))
-        made = MadeOf("recordings", (), kept, "", rate=kept.get("rate"))
-    try:
-        files = made.files if data is None else named_recordings(data)
-        return RecordedSeries(known, files, made, options, rate, what)
-    except _AllLostError:
         if data is None:
             return None
-        raise
+        kept = read_toml(toml_of(str(data)))
+        made = MadeOf("recordings", (), kept, rate=kept.get("rate"))
+    series = RecordedSeries(known, made.files if data is None else named_recordings(data), made, options, rate, what)
+    if series.channels:
+        return series
+    if data is None:
+        return None
+    raise InputError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
 
 
 def why_absent(known: Vectors, path: Path) -> str:
     """Say why `series_of` finds nothing without data, and what to do."""
-    if known.source is None:
+    made = known.source
+    if made is None:
         return f"{path} does not say what it was made of. Name what was embedded (--data)."
-    made = MadeOf.from_dict(known.source, str(path))
     if made.kind == "name":
         return f"The data set {made.data[0]!r} of {path} is not on this machine. Name what was embedded (--data)."
     if changed := [str(file) for file in made.files.values() if file.is_file()]:
         return f"The recordings of {path} have changed since they were embedded: {listed(changed)}. Embed them again."
     gone, what = next(iter(made.files.values()), made.data[0]), "recordings" if made.files else "cases"
     return f"The {what} of {path} are gone: there is no {gone}. Say where they are (--data)."
-
-
-class _AllLostError(InputError):
-    """None of the recordings can be shown."""
 
 
 class _Track(NamedTuple):
@@ -128,7 +120,7 @@ class _Track(NamedTuple):
 class RecordedSeries(Series):
     """Windows of recordings: a file is read when one of its windows is looked at, and kept while there is room.
 
-    Several threads may ask at once.
+    Several threads may ask at once. `channels` are empty where no recording can be shown.
 
     Parameters
     ----------
@@ -154,36 +146,23 @@ class RecordedSeries(Series):
         named = {} if made.channels is None else {"channels": made.channels}
         reading = Reading(**{**made.options, **named, **options, "window": None})
         self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
-        self._rate = Reading(rate=made.rate if rate is None else rate).rate
+        self.rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
-        if self._reading.resample and self._rate is None:
+        if self._reading.resample and self.rate is None:
             raise InputError(f"The recordings of {what} were resampled, and it does not say to which rate. Say rate=.")
-        self._held: OrderedDict[str, dict[str, _Track]] = OrderedDict()
+        self._held: dict[str, dict[str, _Track]] = {}
         self._lock = Lock()
-        names = list(dict.fromkeys(self._recording.tolist()))
-        own = {name: file_name_of(name, files) for name in names}
-        if not any(own.values()):
-            raise _AllLostError(
-                f"None of the recordings that {what} names is among the data: they are {listed(names)}, the data have "
-                f"{listed(list(files))}. Name what was embedded (--data)."
-            )
-        problems = {name: self._problem(name) for name in own.values() if name is not None}
-        absent = f"Its recording is not among the data, {listed(list(files))}. Name what was embedded (--data)."
-        self.lost = {name: said for name, file in own.items() if (said := absent if file is None else problems[file])}
-        for name in names:
-            first = int(np.argmax(self._recording == name))
+        names, firsts = np.unique(self._recording, return_index=True)
+        problems = {name: self._problem(name) for name in {file_name_of(one, files) for one in names.tolist()}}
+        said = {name: problems[file_name_of(name, files)] for name in names.tolist()}
+        self.lost, self.channels = {name: problem for name, problem in said.items() if problem}, ()
+        for first in sorted(firsts.tolist()):
             if (track := self._track(first)) is not None:
+                self.rate, self.channels = self.rate or track.rate, track.channels
+                # The other files must have the channels of the first.
+                self._reading = self._reading.replace(channels=self.channels)
+                self.window(first)  # other recordings than those embedded are refused at once
                 break
-        else:
-            raise _AllLostError(f"No recording of {what} can be shown. {next(iter(self.lost.values()))}")
-        self.rate, self.channels = self._rate or track.rate, track.channels
-        # The other files must have the channels of the first.
-        self._reading = self._reading.replace(channels=self.channels)
-        self.window(first)  # other recordings than those embedded are refused at once
-
-    def window(self, row: int) -> Array | None:
-        track = self._track(row)
-        return None if track is None else track.values[:, self._steps(track, row)]
 
     def surroundings(self, row: int) -> Surroundings | None:
         track = self._track(row)
@@ -199,7 +178,7 @@ class RecordedSeries(Series):
         )
 
     def _rate_of(self, track: _Track) -> float:
-        return self._rate or track.rate or 1.0
+        return self.rate or track.rate or 1.0
 
     def _steps(self, track: _Track, row: int) -> slice:
         """Return the time steps of a window: it begins at one, and ends a usual step after its last."""
@@ -218,8 +197,10 @@ class RecordedSeries(Series):
             "name the recordings that were embedded (--data), and their rate= where they have no time stamps."
         )
 
-    def _problem(self, name: str) -> str:
+    def _problem(self, name: str | None) -> str:
         """Say why a file cannot be shown; nothing where it can."""
+        if name is None:
+            return f"Its recording is not among the data, {listed(list(self._files))}. Name what was embedded (--data)."
         file = self._files[name]
         if not file.is_file():
             return f"There is no {file}. Say where the recordings are (--data)."
@@ -238,10 +219,9 @@ class RecordedSeries(Series):
                     self.lost[recording] = problem
                     return None
                 self._held[name] = self._read(name)
-                while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
-                    self._held.popitem(last=False)
-            self._held.move_to_end(name)
-            there = self._held[name]
+            there = self._held[name] = self._held.pop(name)  # the one that was asked for last comes last
+            while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
+                del self._held[next(iter(self._held))]
         if recording not in there:
             raise InputError(
                 f"{self._files[name]} has no recording {recording!r}, where row {row} of {self._what} lies; it has "
@@ -250,24 +230,18 @@ class RecordedSeries(Series):
         return there[recording]
 
     def _read(self, name: str) -> dict[str, _Track]:
-        how, rate = self._reading, self._rate
-        pieces: dict[str, list[Recording]] = {}
+        how, tracks = self._reading, {}
         for one in read_named(self._files[name], name, how):
-            pieces[one.name] = resampled(one, rate, how.gap) if how.resample and rate is not None else [one]
-        return {
-            recording: _Track(
-                np.concatenate([self._times(one) for one in parts]),
-                np.concatenate([_filled(one, how.gap, how.missing) for one in parts], axis=1),
-                parts[0].channels,
-                parts[0].rate,
-            )
-            for recording, parts in pieces.items()
-        }
+            parts = resampled(one, self.rate, how.gap) if how.resample and self.rate is not None else [one]
+            times = np.concatenate([self._times(part) for part in parts])
+            values = np.concatenate([_filled(part, how.gap, how.missing) for part in parts], axis=1)
+            tracks[one.name] = _Track(times, values, one.channels, parts[0].rate)
+        return tracks
 
     def _times(self, one: Recording) -> NDArray[np.float64]:
         if one.times is not None:
             return one.times
-        rate = self._rate or one.rate
+        rate = self.rate or one.rate
         if rate is None and (self._start % 1).any():
             raise InputError(
                 f"Recording {one.name!r} has no time stamps, and windows of {self._what} start at times such as "
@@ -293,29 +267,32 @@ class CaseSeries(Series):
     """Cases as a data set has them: row by row the ones that the vectors were made of."""
 
     def __init__(self, cases: Sequence[Array], channels: Sequence[str] | None = None) -> None:
-        self._cases, self.lost = cases, {}  # (C, T) each
+        self._cases, self.lost, self.rate = cases, {}, None  # (C, T) each
         self.channels = tuple(channels or (f"channel {number}" for number in range(len(cases[0]))))
-        self.rate = None
-
-    def window(self, row: int) -> Array | None:
-        return self._cases[row]
 
     def surroundings(self, row: int) -> Surroundings | None:
         values = self._cases[row]
         return Surroundings(np.arange(values.shape[1]), 0, values.shape[1] - 1, values)
 
 
-def _case_series(
-    known: Vectors, made: MadeOf | None, data: str | Path | None, options: Mapping[str, Any], what: str
-) -> CaseSeries | None:
+def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, Any], what: str) -> CaseSeries | None:
     """Return the case of each vector; None where nobody says where they are, or they are gone."""
+    made = known.source
     if data is None:
-        place = "" if made is None else made.data[0]
-        if made is None or not (Path(place).is_file() if made.kind == "file" else is_here(place)):
+        if made is None or not (Path(made.data[0]).is_file() if made.kind == "file" else is_here(made.data[0])):
             return None
-        data = place
+        data = made.data[0]
     own = made.options if made is not None and is_path(data) == (made.kind == "file") else {}
-    parts, channels = _cases_of(data, own, options)
+    parts: dict[str, Any]
+    if is_path(data) or options:
+        contents = load_parts(data, **{**own, **options})
+        parts, channels = {name: part.X for name, part in contents.items()}, next(iter(contents.values())).channels
+    else:
+        split = load(data, **own)
+        parts, channels = (
+            {"train": split.train.x, **({"test": split.test.x} if split.test else {})},
+            split.train.channels,
+        )
     if known.part is not None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
@@ -331,15 +308,3 @@ def _case_series(
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
     return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
-
-
-def _cases_of(
-    data: str | Path, own: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[dict[str, Sequence[Array]], Sequence[str] | None]:
-    """Return the cases of each part, and the names of their channels where they have any."""
-    if is_path(data) or options:
-        contents = load_parts(data, **{**own, **options})
-        return {name: part.X for name, part in contents.items()}, next(iter(contents.values())).channels  # type: ignore[misc]
-    split = load(data, **own)
-    windows = {"train": split.train, "test": split.test}
-    return {name: part.x for name, part in windows.items() if part is not None}, split.train.channels  # type: ignore[misc]

@@ -7,22 +7,24 @@ what their vectors were made of, as JSON under SOURCE. The folder that `dicot em
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, brief, did_you_mean, naming
+from dicot.core.errors import InputError, brief, did_you_mean, is_whole, naming, quoted
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
+from dicot.data.datasets import is_path
 from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups
 from dicot.data.npyfile import PARTS, load_npz
+from dicot.data.reading import Reading
+from dicot.data.stream import are_facts
 from dicot.data.tables import open_parquet
 from dicot.store.folder import VECTORS, Store
-from dicot.store.made_of import MadeOf
 
 # Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
 COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
@@ -33,6 +35,65 @@ SUFFIXES = (".parquet", ".npz")
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of COLUMNS' values (N,)
 Parts = Mapping[str, Mapping[str, Array]]
 AGAIN = "Write the file again by `dicot embed`."
+
+
+@final
+@dataclass(frozen=True)
+class MadeOf:
+    """What vectors were made of, by which model and how: to find their series again and to tell later what is new."""
+
+    kind: str  # "recordings"; or cases of a "file", or of a data set by "name"
+    data: tuple[str, ...]  # paths, or the name of the data set
+    options: dict[str, Any]  # of recordings those of a Reading; of cases those of `load`
+    model: str = ""  # its hash
+    channels: tuple[str, ...] | None = None
+    rate: float | None = None  # time steps per second
+    n_times: int | None = None  # of a window
+    stride: int | None = None  # in time steps
+    # Name of each file of recordings -> what it held: `facts_of` tells it, "file" and "bytes" at least.
+    recordings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_cases(cls, data: str, options: Mapping[str, Any], channels: Sequence[str] | None, model: str) -> "MadeOf":
+        """Say that vectors were made of a file of cases or a data set by name, read with these options."""
+        place = str(Path(data).expanduser().absolute()) if is_path(data) else data
+        names = None if channels is None else tuple(channels)
+        return cls("file" if is_path(data) else "name", (place,), dict(options), model, names)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Return the file of each recording."""
+        return {name: Path(entry["file"]) for name, entry in self.recordings.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        own = () if self.kind == "recordings" else ("n_times", "stride", "recordings")
+        return {key: value for key, value in plain.items() if key not in own}
+
+    @classmethod
+    def from_dict(cls, said: Any) -> "MadeOf":
+        """Take what a file says, checked: anybody may have written it."""
+        try:
+            given = {one.name: said[one.name] for one in fields(cls) if said.get(one.name) is not None}
+            given |= {key: tuple(given[key]) for key in ("data", "channels") if key in given}
+            made = cls(**{"options": {}, **given})
+            Reading(rate=made.rate)
+            if made.kind == "recordings":
+                Reading.from_dict(made.options)
+            sound = (
+                made.kind in ("recordings", "file", "name")
+                and len(made.data) > 0
+                and all(isinstance(text, str) for text in (*made.data, *(made.channels or ()), made.model))
+                and all(is_whole(count, 1) for count in (made.n_times, made.stride) if count is not None)
+                and isinstance(made.options, dict)
+                and all(map(are_facts, made.recordings.values()))
+            )
+            if not sound:
+                raise ValueError(quoted(said))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"its entry {SOURCE!r} cannot be used ({brief(error)}). {AGAIN}") from error
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +110,7 @@ class Vectors:
     group: Array | None = None  # (N,) numbers or text
     label: Array | None = None  # (N,) numbers or text
     part: Array | None = None  # (N,) "train" or "test", where the file holds both
-    source: dict[str, Any] | None = None  # what `dicot embed` made them of; files of older versions do not say
+    source: MadeOf | None = None  # files that others wrote do not say
 
     def __len__(self) -> int:
         return len(self.x)
@@ -58,6 +119,11 @@ class Vectors:
         """Return what the file says about the vectors by name, in the order of the file: recording, start and so on."""
         columns = {name: getattr(self, name) for name in COLUMNS}
         return {name: values for name, values in columns.items() if values is not None}
+
+    @property
+    def placed(self) -> bool:
+        """Tell whether it is known where in which recording each vector lies."""
+        return {"recording", *SECONDS} <= self.columns().keys()
 
     def places(self) -> tuple[Array, Array, Array]:
         """Return recording, start and end, or an error where the file does not say them."""
@@ -72,8 +138,7 @@ class Vectors:
     @property
     def model(self) -> str | None:
         """Return the hash of the model that made them, where the file says it."""
-        said = (self.source or {}).get("model")
-        return said if isinstance(said, str) else None
+        return None if self.source is None else self.source.model or None
 
     def held_together(self, least: int) -> tuple[str, Array] | None:
         """Return what says which vectors belong together, groups or else recordings, with its values (N,).
@@ -83,7 +148,8 @@ class Vectors:
         """
         for name, values in (("group", self.group), ("recording", self.recording)):
             if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors"))) >= least:
-                column = dict((self.source or {}).get("options") or {}).get("group") if name == "group" else name
+                options = {} if self.source is None else self.source.options
+                column = options.get("group") if name == "group" else name
                 return name_of_groups(values, self.recording, column if isinstance(column, str) else None), values
         return None
 
@@ -97,125 +163,109 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
     memory.
     """
     path = Path(path)
-    if path.is_dir():
-        vectors = _of_store(path)
-    elif path.suffix not in SUFFIXES:
+    if not path.is_dir() and path.suffix not in SUFFIXES:
         raise InputError(f"{path} has the suffix {path.suffix!r}; vectors are read from {' and '.join(SUFFIXES)}.")
-    elif not path.is_file():
+    if not path.exists():
         raise InputError(f"There is no file {path}. `dicot embed MODEL DATA --out {path}` writes one.")
-    else:
-        vectors = _of_npz(path) if path.suffix == ".npz" else _of_parquet(path, make)
-    for rows, block in blocks(vectors.x) if finite else ():
-        if len(lost := np.flatnonzero(~np.isfinite(block).all(axis=1))):
-            raise InputError(f"{path}: the vector of row {rows.start + lost[0]} holds NaN or inf. Leave this row out.")
+    with naming(path):
+        vectors = (
+            _of_store(path) if path.is_dir() else _of_npz(path) if path.suffix == ".npz" else _of_parquet(path, make)
+        )
+        for rows, block in blocks(vectors.x) if finite else ():
+            if len(lost := np.flatnonzero(~np.isfinite(block).all(axis=1))):
+                raise InputError(f"the vector of row {rows.start + lost[0]} holds NaN or inf. Leave this row out.")
     return vectors
 
 
 def _of_store(folder: Path) -> Vectors:
     store = Store(folder, verify=True)
     if store.kind != VECTORS:
-        raise InputError(
-            f"{folder} holds {store.kind}, not vectors. Embed them: dicot embed MODEL CORPUS --out FOLDER."
-        )
-    return Vectors(store[:], **store.columns(), source=store.about.get("source"))
+        raise InputError(f"it holds {store.kind}, not vectors. Embed them: dicot embed MODEL CORPUS --out FOLDER.")
+    return Vectors(store[:], **store.columns(), source=made_of(store))
+
+
+def made_of(store: Store) -> MadeOf | None:
+    """Return what the vectors of a store were made of, where it says so."""
+    return None if store.about.get("source") is None else MadeOf.from_dict(store.about["source"])
 
 
 def _of_npz(path: Path) -> Vectors:
-    with naming(path):
-        arrays = load_npz(path)
-        there = [part for part in PARTS if f"X_{part}" in arrays]
-        if "X" not in arrays and not there:
-            raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
-        ends = [""] if "X" in arrays else [f"_{part}" for part in there]
-        xs = [arrays[f"X{end}"] for end in ends]
-        if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1]]:
-            raise InputError(
-                f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
-            )
-        counts = [len(x) for x in xs]
-        columns = {}
-        for name, key in COLUMNS.items():
-            found = [arrays.get(f"{key}{end}") for end in ends]
-            for array, n in zip(found, counts, strict=True):
-                if array is not None and (array.shape != (n,) or array.dtype.kind not in "biufU"):
-                    raise InputError(f"{name!r} holds {array.dtype} {array.shape} beside {n} vectors. {AGAIN}")
-            values = found[0] if len(found) == 1 else join_column(found, counts)
-            if values is not None:
-                columns[name] = _as_read(name, values)
-        x = xs[0] if len(xs) == 1 else np.concatenate(xs)
-        part = np.repeat(np.array(there), counts) if len(ends) > 1 else None
-        source = _source(str(arrays[SOURCE])) if SOURCE in arrays else None
-        return Vectors(x if x.dtype == np.float32 else x.astype(np.float32), **columns, part=part, source=source)
+    arrays = load_npz(path)
+    there = [part for part in PARTS if f"X_{part}" in arrays]
+    ends = [f"_{part}" for part in there] if there and "X" not in arrays else [""]
+    if f"X{ends[0]}" not in arrays:
+        raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
+    xs = [arrays[f"X{end}"] for end in ends]
+    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.size]:
+        raise InputError(
+            f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
+        )
+    counts = [len(x) for x in xs]
+    columns = {}
+    for name, key in COLUMNS.items():
+        found = [arrays.get(f"{key}{end}") for end in ends]
+        for array, n in zip(found, counts, strict=True):
+            if array is not None and (array.shape != (n,) or array.dtype.kind not in "biufU"):
+                raise InputError(f"{name!r} holds {array.dtype} {array.shape} beside {n} vectors. {AGAIN}")
+        values = found[0] if len(found) == 1 else join_column(found, counts)
+        if values is not None:
+            columns[name] = _as_read(name, values)
+    x = xs[0] if len(xs) == 1 else np.concatenate(xs)
+    part = np.repeat(np.array(there), counts) if len(ends) > 1 else None
+    source = _source(str(arrays[SOURCE])) if SOURCE in arrays else None
+    return Vectors(x if x.dtype == np.float32 else x.astype(np.float32), **columns, part=part, source=source)
 
 
 def _as_read(name: str, values: Array) -> Array:
     """Return a column as Vectors has it: recordings as text, times as float64."""
-    if name in SECONDS:
-        if values.dtype.kind == "U":
-            raise InputError(f"{name!r} must hold seconds as numbers; got text. {AGAIN}")
-        return values.astype(np.float64)
-    return as_text(values) if name == "recording" else values
+    if name in SECONDS and values.dtype.kind == "U":
+        raise InputError(f"{name!r} must hold seconds as numbers; got text. {AGAIN}")
+    return values.astype(np.float64) if name in SECONDS else as_text(values) if name == "recording" else values
 
 
-def _source(text: str) -> dict[str, Any]:
-    """Return what a file says its vectors were made of."""
+def _source(text: str) -> MadeOf:
     try:
-        source = json.loads(text)
-        if not isinstance(source, dict):
-            raise ValueError("it is no table")
-    except (ValueError, RecursionError) as error:
+        return MadeOf.from_dict(json.loads(text))
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"its entry {SOURCE!r} cannot be read ({brief(error)}). {AGAIN}") from error
-    return source
 
 
 def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
-    with naming(path), open_parquet(path) as file:
-        return _from_parquet(path, file, make)
-
-
-def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:
     pa, _ = arrow()
-    schema, n_rows = file.schema_arrow, file.metadata.num_rows
-    if schema.names.count("vector") != 1:
-        raise InputError(f"it must have one column 'vector'. {did_you_mean('vector', schema.names)} {AGAIN}")
-    kind = schema.field("vector").type
-    is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if not is_list or not pa.types.is_floating(kind.value_type):
-        raise InputError(f"column 'vector' must hold lists of numbers, float32; got {kind}. {AGAIN}")
-    names = [name for name in ("part", *COLUMNS) if name in schema.names]
-    about = file.read(columns=names, use_threads=False)
-    read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
-    x: Any = None
-    at = 0
-    for number in range(file.num_row_groups):
-        for batch in file.read_row_group(number, columns=["vector"], use_threads=False).to_batches():
-            block = _lists(batch.column("vector"), at)
-            if x is None:
-                x = np.empty((n_rows, block.shape[1]), np.float32) if make is None else make(n_rows, block.shape[1])
-            if block.shape[1] != x.shape[1]:
-                raise InputError(
-                    f"row {at} of column 'vector' has {block.shape[1]} features, the first has {x.shape[1]}. "
-                    "Keep the vectors of one model in a file."
-                )
-            x[at : at + len(block)] = block
-            at += len(block)
+    with open_parquet(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+        if schema.names.count("vector") != 1:
+            raise InputError(f"it must have one column 'vector'. {did_you_mean('vector', schema.names)} {AGAIN}")
+        kind = schema.field("vector").type
+        is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        if not is_list or not pa.types.is_floating(kind.value_type):
+            raise InputError(f"column 'vector' must hold lists of numbers, float32; got {kind}. {AGAIN}")
+        names = [name for name in ("part", *COLUMNS) if name in schema.names]
+        about = file.read(columns=names, use_threads=False)
+        read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
+        x: Any = None
+        at = 0
+        for number in range(file.num_row_groups):
+            for batch in file.read_row_group(number, columns=["vector"], use_threads=False).to_batches():
+                cells = batch.column("vector")
+                lengths = np.unique(np.asarray(cells.value_lengths()))  # NaN for an empty cell
+                values = cells.flatten()
+                width = lengths[0] if x is None else x.shape[1]
+                if cells.null_count or values.null_count or set(lengths) != {width} or not width:
+                    raise InputError(
+                        f"column 'vector' holds empty cells, missing numbers or lists of other lengths from row {at} "
+                        "on. Keep whole vectors of one model in a file."
+                    )
+                if x is None:
+                    x = (make or (lambda n, f: np.empty((n, f), np.float32)))(n_rows, int(width))
+                block = np.asarray(values.to_numpy(zero_copy_only=False), np.float32)
+                x[at : at + len(cells)] = block.reshape(len(cells), -1)
+                at += len(cells)
     if not at or at != n_rows:
         raise InputError(f"it holds {at} vectors of {n_rows} that it announces. {AGAIN}")
     said = (schema.metadata or {}).get(SOURCE.encode())
     source = None if said is None else _source(said.decode("utf-8", "replace"))
     return Vectors(x.read() if isinstance(x, RowFile) else x, **read, source=source)
-
-
-def _lists(cells: Any, at: int) -> Array:
-    """Return lists of equal length as an array (rows, F)."""
-    lengths = np.unique(np.asarray(cells.value_lengths()))  # NaN for an empty cell
-    values = cells.flatten()
-    if cells.null_count or values.null_count or len(lengths) > 1 or 0 in lengths:
-        raise InputError(
-            f"column 'vector' holds empty cells, missing numbers or lists of other lengths from row {at} on. "
-            "Keep whole vectors of one model in a file."
-        )
-    return np.asarray(values.to_numpy(zero_copy_only=False), np.float32).reshape(len(cells), -1)
 
 
 def _values(column: str, cells: Any) -> Array:
@@ -255,9 +305,8 @@ def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
     with ExitStack() as made, writing(path):
 
         def make(n_rows: int, n_columns: int) -> RowFile:
-            with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                return RowFile(made.enter_context(tempfile.TemporaryFile(dir=path.parent)), n_rows, n_columns)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return RowFile(made.enter_context(tempfile.TemporaryFile(dir=path.parent)), n_rows, n_columns)
 
         yield make
 
@@ -287,10 +336,8 @@ def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> No
 
 
 def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
+    arrays = {f"{key}_{part}" if part else key: array for part, held in parts.items() for key, array in held.items()}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        arrays = {
-            f"{key}_{part}" if part else key: array for part, held in parts.items() for key, array in held.items()
-        }
         for name, array in (arrays if source is None else {**arrays, SOURCE: np.array(source)}).items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 descr = np.lib.format.dtype_to_descr(array.dtype)  # type: ignore[no-untyped-call]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dicot.data import Windows
 from dicot.methods import Batch, Method, build_method
 from dicot.nets.encoders import as_encoder
-from dicot.train.draws import plan_generator
+from dicot.train.batches import plan_generator
 
 CASES, BATCH = 16, 2  # that are looked at: what a case costs does not depend on how many there are
 PLANS = 20  # of a run, from its first step on

@@ -1,10 +1,11 @@
-"""The training loop, written once and read from top to bottom."""
+"""Training: what decides a run, and the loop itself, written once and read from top to bottom."""
 
+import hashlib
 import logging
-import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,110 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dicot import __version__
 from dicot.core.errors import DeviceMemoryError
 from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
 from dicot.core.gpu.memory import out_of_memory, said_memory
 from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
 from dicot.data import Windows
 from dicot.data.cases import Cases
+from dicot.data.labels import label_fingerprint
 from dicot.methods import Method
 from dicot.nets.encoders.division import LEAST, check_divisible, divided
-from dicot.train.batches import open_batches, visited, with_labels
-from dicot.train.checkpoint import Checkpoint, DelayedInterrupts
-from dicot.train.draws import OwnDraws, plan_generator, seed_prepare, seed_step
-from dicot.train.history import History, LossReader, OnStep, Reporter
+from dicot.train.batches import (
+    AHEAD,
+    OwnDraws,
+    as_training_set,
+    is_streamed,
+    open_batches,
+    plan_generator,
+    seed_prepare,
+    seed_step,
+    visited,
+    with_labels,
+)
 from dicot.train.recipe import Recipe, lr_at
-from dicot.train.run import OptimiserFactory, TrainingRun
+from dicot.train.record import Checkpoint, DelayedInterrupts, History, OnStep, Record, Reporter
 from dicot.train.stepper import build_stepper
 
 log = logging.getLogger(__name__)
+
+DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
+# Settings of an optimiser that change how it computes, not what; the rate of each step comes from the schedule.
+HOW_IT_COMPUTES = {"lr", "capturable", "differentiable", "foreach", "fused"}
+
+OptimiserFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+
+
+@dataclass
+class TrainingRun:
+    """Hold what `pretrain` is told about one run, by the names it describes."""
+
+    method: Method
+    train: Cases
+    recipe: Recipe
+    seed: int
+    checkpoint: Checkpoint | None = None
+    optimiser: OptimiserFactory | None = None
+    on_step: OnStep | Sequence[OnStep] | None = None
+    initial: Mapping[str, Tensor] | None = None
+    batches: str = "auto"
+
+    def __post_init__(self) -> None:
+        self.train = as_training_set(self.train)
+        self.checkpoint = Checkpoint.of(self.checkpoint)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return DTYPES[self.recipe.precision]
+
+    def size(self, device: torch.device) -> tuple[int, int]:
+        """What its memory depends on: bytes of the data on the device, and time steps of a batch."""
+        batch_size = min(self.recipe.batch_size, len(self.train))
+        n_cases = AHEAD * batch_size if is_streamed(self.train, self.batches, device, self.dtype) else len(self.train)
+        per_case = self.train.n_channels * self.train.n_times * self.dtype.itemsize
+        return n_cases * per_case, batch_size * self.train.n_times
+
+    def build_optimiser(self, device: torch.device) -> torch.optim.Optimizer:
+        """Make the run's own optimiser, or fused AdamW.
+
+        On a GPU the rate of an optimiser that a CUDA graph can capture is a tensor, so that the graph reads the current
+        one.
+        """
+        recipe, on_gpu = self.recipe, device.type == "cuda"
+        settings: Any = {"lr": recipe.lr, "betas": recipe.betas, "weight_decay": recipe.weight_decay}
+        usual: Any = partial(torch.optim.AdamW, **settings, fused=True, capturable=on_gpu)
+        optimiser = (self.optimiser or usual)(self.method.param_groups())
+        for group in optimiser.param_groups:
+            # A tensor for each group: one that was given as the default would be shared, and rates may differ.
+            if on_gpu and group.get("capturable"):
+                group["lr"] = torch.tensor(float(group["lr"]), device=device)
+        return optimiser
+
+    def load_initial(self) -> None:
+        """Load the weights to continue from into the encoder, and into the one that is evaluated if that is another."""
+        if self.initial is None:
+            return
+        encoder, trained = self.method.encoder, self.method.trained_encoder()
+        for one in {encoder, trained}:
+            one.load_state_dict(self.initial)
+
+    def identity(self, train: Cases, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+        """What decides the result, rounding aside, and so must agree for a checkpoint to be continued."""
+        method = self.method
+        return {
+            "library": f"dicot {__version__}",
+            "method": type(method).__name__,
+            "settings": repr(dict(sorted(method.settings().items()))),
+            "encoder": f"{type(method.encoder).__name__} {dict(method.encoder.config())}",
+            "layers": hashlib.sha256(repr(method).encode()).hexdigest()[:16],  # and what they are set to
+            "recipe": repr(self.recipe.to_dict()),
+            "optimiser": "" if self.optimiser is None else _described(optimiser),
+            "initial": weights_hash(self.initial),
+            "seed": self.seed,
+            "data": train.fingerprint(),
+            "labels": label_fingerprint(train.labels()) if method.needs_labels else "",
+        }
 
 
 def pretrain(
@@ -104,8 +192,8 @@ def own_stream(device: torch.device) -> Any:
 def persistent(
     run: TrainingRun,
     device: torch.device,
-    stepper: str = "auto",
-    reporter: Reporter | None = None,
+    stepper: str,
+    reporter: Reporter,
     alone: Callable[[], bool] = lambda: True,
     ranks: Ranks = ALONE,
 ) -> Generator[None, None, History]:
@@ -113,7 +201,6 @@ def persistent(
 
     Beside others the error is raised, with the method as it was at the start: others may end and free their memory.
     """
-    reporter = Reporter(run.on_step, run.recipe.steps) if reporter is None else reporter
     start = _Start(run.method)
     for way in dict.fromkeys((stepper, "eager")):
         try:
@@ -135,7 +222,7 @@ def persistent(
 
 
 def training(
-    run: TrainingRun, device: torch.device, stepper: str, reporter: Reporter, ranks: Ranks = ALONE
+    run: TrainingRun, device: torch.device, stepper: str, reporter: Reporter, ranks: Ranks
 ) -> Generator[None, None, History]:
     """The run itself. It pauses after each step, so that other runs can take turns with it.
 
@@ -152,7 +239,9 @@ def training(
     batch_size = min(recipe.batch_size, len(train))  # D-62
     source = open_batches(train, run.batches, device, run.dtype, with_labels=method.needs_labels)
     optimiser = run.build_optimiser(device)
-    record = _Record(run, train, optimiser, reporter, ranks, device)
+    identity = run.identity(train, optimiser) if run.checkpoint or ranks.several else {}
+    ranks.check_same(identity)
+    record = Record(method, optimiser, run.checkpoint, identity, reporter, ranks, device)
     first, stop = record.first, record.stop
     plans = [method.plan((batch_size, *train.shape[1:]), plan_generator(seed, step)) for step in range(first, stop)]
     take_step = build_stepper(stepper, method, optimiser, source, plans)
@@ -171,71 +260,6 @@ def training(
             yield
     method.eval()
     return record.history
-
-
-class _Record:
-    """What a run leaves behind step by step: its history, its checkpoint, and what callbacks are told."""
-
-    def __init__(
-        self,
-        run: TrainingRun,
-        train: Cases,
-        optimiser: torch.optim.Optimizer,
-        reporter: Reporter,
-        ranks: Ranks,
-        device: torch.device,
-    ) -> None:
-        self.method, self.optimiser, self.checkpoint = run.method, optimiser, run.checkpoint
-        self.reporter, self.ranks, self.steps = reporter, ranks, run.recipe.steps
-        self.history, self.identity = History(), {}
-        if self.checkpoint or ranks.several:
-            self.identity = run.identity(train, optimiser)
-            ranks.check_same(self.identity)
-        if self.checkpoint:
-            self.checkpoint.writes = ranks.is_first
-            found = self.checkpoint.read(self.method, optimiser, self.identity, self.steps, ranks.from_first)
-            self.history = found or self.history
-        self.first = len(self.history)
-        self.stop = self.first if self.checkpoint and self.checkpoint.ended else self.steps
-        self.losses = LossReader(self.history, device)
-
-    def begin(self) -> None:
-        """Say that steps begin; after each of them the run can be written."""
-        self.reporter.told = max(self.reporter.told, self.first)
-        self.started = time.perf_counter() - self.history.seconds
-        if self.checkpoint:
-            self.checkpoint.under_way = True
-
-    def note(self, loss: Tensor, rate: float) -> bool:
-        """Note a step, write the run where it is time, and tell whether it ends early, because a callback says so."""
-        checkpoint = self.checkpoint
-        self.losses.add(loss)
-        self.history.lr.append(rate)
-        is_last = len(self.history.lr) == self.steps
-        is_asked = checkpoint is not None and checkpoint.asked  # a signal has come
-        if is_last or (checkpoint is not None and checkpoint.due()):
-            self._write()
-        else:
-            self._read()
-        ends, leaves = self.ranks.agree(self.reporter.tell(self.history), is_asked, self.history.loss)
-        if ends and not is_last:
-            self._write(ended=True)  # on a GPU more steps have been taken than were reported
-            self.reporter.tell(self.history)
-            return True
-        if leaves:  # a signal has come to another rank, perhaps to this one too
-            self._write()
-            if not is_asked:
-                raise KeyboardInterrupt
-        return False
-
-    def _read(self, *, wait: bool = False) -> None:
-        self.losses.read(wait=wait)
-        self.history.seconds = time.perf_counter() - self.started
-
-    def _write(self, *, ended: bool = False) -> None:
-        self._read(wait=True)
-        if self.checkpoint is not None:
-            self.checkpoint.write(self.method, self.optimiser, self.history, self.identity, ended=ended)
 
 
 @contextmanager
@@ -290,3 +314,22 @@ class _Start:
         for name, value in self.state.items():
             if name in present and present[name].shape == value.shape:
                 present[name].copy_(value)
+
+
+def _described(optimiser: torch.optim.Optimizer) -> str:
+    """Its class and what it was made with."""
+    kind = type(optimiser)
+    defaults = {name: value for name, value in optimiser.defaults.items() if name not in HOW_IT_COMPUTES}
+    plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in sorted(defaults.items())}
+    return f"{kind.__module__}.{kind.__qualname__} {plain}"
+
+
+def weights_hash(weights: Mapping[str, Tensor] | None) -> str:
+    if weights is None:
+        return ""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        value = weights[name].detach().cpu().contiguous()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]

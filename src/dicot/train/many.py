@@ -13,10 +13,9 @@ from dicot.core.errors import InputError
 from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
 from dicot.core.gpu.memory import Room, out_of_memory, taken_bytes
 from dicot.core.processes.ranks import current_ranks
-from dicot.train.draws import OwnDraws
-from dicot.train.history import History, Reporter
-from dicot.train.loop import own_stream, persistent
-from dicot.train.run import TrainingRun
+from dicot.train.batches import OwnDraws
+from dicot.train.loop import TrainingRun, own_stream, persistent
+from dicot.train.record import History, Reporter
 
 log = logging.getLogger(__name__)
 AT_ONCE = 8  # more runs than this gained nothing

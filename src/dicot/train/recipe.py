@@ -41,7 +41,7 @@ class Recipe:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        betas = self.betas if isinstance(self.betas, tuple) else ()
+        betas = tuple(self.betas) if isinstance(self.betas, tuple | list) else ()
         problems = [
             f"{name} must be {wanted}; got {getattr(self, name)!r}"
             for name, holds, wanted in (
@@ -63,6 +63,7 @@ class Recipe:
             object.__setattr__(self, name, int(getattr(self, name)))
         for name in ("lr", "weight_decay", "warmup"):
             object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "betas", betas)  # a list in JSON and YAML
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data for files and keys; a schedule that is a function becomes "module:name".

@@ -18,10 +18,9 @@ from dicot.core.gpu.device import release_memory
 from dicot.core.gpu.graphs import capture
 from dicot.core.gpu.memory import out_of_memory, taken_bytes
 from dicot.methods import Batch, Method, Places
+from dicot.nets.encoders.base import Modules
 from dicot.nets.encoders.inception.convolution import collect_constants
-from dicot.nets.encoders.inspection import has_hooks
-from dicot.train.batches import BatchSource, Inputs
-from dicot.train.draws import renew_generator
+from dicot.train.batches import BatchSource, Inputs, renew_generator
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +188,7 @@ def _obstacle(method: Method, optimiser: torch.optim.Optimizer, device: torch.de
     """Why a step cannot be a CUDA graph; empty where it can."""
     if device.type != "cuda":
         return "CUDA graphs need a GPU"
-    if has_hooks(method):
+    if Modules(method).have_hooks():
         return "a CUDA graph would not call the hooks of a module when it is replayed"
     if not all(group.get("capturable") and isinstance(group["lr"], Tensor) for group in optimiser.param_groups):
         return f"CUDA graphs need an optimiser with capturable=True, which {type(optimiser).__name__} is not"

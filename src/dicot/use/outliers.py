@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
+from scipy.stats import false_discovery_control
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.neighbors import NearestNeighbors
@@ -24,7 +25,6 @@ from dicot.data.labels import check_groups
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]
 
-METRICS = ("euclidean", "cosine")
 PARTS = 5  # that cases are dealt out to where each is compared with the rest
 ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
@@ -114,7 +114,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         `groups` (N,) says which cases belong together, and these are held out together. `held_out` (N,) of booleans
         names the calibration cases; without it they are drawn.
         """
-        lookup(dict.fromkeys(METRICS), self.metric, "metric")
+        lookup({"euclidean": None, "cosine": None}, self.metric, "metric")
         lookup(DISTANCES, self.distance, "distance")
         _check_share("alpha", self.alpha)
         X = validate_data(self, X, dtype=(np.float32, np.float64), ensure_min_samples=2)
@@ -127,7 +127,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
                 f"n_neighbors={self.n_neighbors} needs {least}. Pass more cases, or lower n_neighbors= or calibration=."
             )
         reference = X[self.reference_]
-        self._scaler = _scaler_of(reference) if self.standardise else None
+        self._scaler = StandardScaler(with_mean=self.standardise, with_std=self.standardise)
+        for rows in pieces(reference.shape):  # or the sums would be taken of a copy of all cases
+            self._scaler.partial_fit(reference[rows])
         for rows in pieces(reference.shape):  # in place: it is a copy already
             reference[rows] = self._scaled(reference[rows])
         self._reference = reference
@@ -142,18 +144,14 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         if allowed and self._by_group is not None:
             self.offset_ = self._by_group.offset(self.alpha)
             if self._by_group.n_groups == 1:
-                warnings.warn(
+                _warn(
                     f"One group of the {len(np.unique(groups))} is held out, and cannot tell how groups differ: "
-                    "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=.",
-                    CalibrationWarning,
-                    stacklevel=2,
+                    "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=."
                 )
         if not allowed:
-            warnings.warn(
+            _warn(
                 f"{len(self.calibration_)} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will "
-                f"be flagged. {_needed(self.alpha)} are needed: pass more cases, or raise calibration= or alpha=.",
-                CalibrationWarning,
-                stacklevel=2,
+                f"be flagged. {_needed(self.alpha)} are needed: pass more cases, or raise calibration= or alpha=."
             )
         return self
 
@@ -182,8 +180,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         if self._by_group is not None:
             return self._by_group(scores)
         farther = np.searchsorted(self.calibration_scores_, scores, side="right")
-        p: Floats = (1 + farther) / (len(self.calibration_scores_) + 1)
-        return p
+        return np.asarray((1 + farther) / (len(self.calibration_scores_) + 1))
 
     def select(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
         """Return (N,) which cases of a batch to look at, so that at most the share `fdr` of them is expected normal.
@@ -191,27 +188,19 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         By Benjamini and Hochberg on the p-values: whether a case is selected depends on the other cases of the call.
         """
         _check_share("fdr", fdr)
-        p = self.p_values(X)
-        ordered = np.sort(p)
-        ranks = np.arange(1, len(p) + 1)
-        passed = np.flatnonzero(ordered <= fdr * ranks / len(p) * (1 + ROUNDING))
-        if len(passed):
-            chosen: NDArray[np.bool_] = p <= ordered[passed[-1]]
-            return chosen
-        n = len(self.calibration_scores_)
+        p, n = self.p_values(X), len(self.calibration_scores_)
+        chosen: NDArray[np.bool_] = false_discovery_control(p) <= fdr * (1 + ROUNDING)
         beyond = int(np.sum(p * (n + 1) < 1.5))
-        if beyond:
-            warnings.warn(
+        if beyond and not chosen.any():
+            _warn(
                 f"{beyond} of {len(p)} cases lie beyond all {n} calibration cases, too few to select them at "
-                f"fdr={fdr}: {_needed(fdr * beyond / len(p))} are needed. Pass more cases to fit, or a smaller batch.",
-                CalibrationWarning,
-                stacklevel=2,
+                f"fdr={fdr}: {_needed(fdr * beyond / len(p))} are needed. Pass more cases to fit, or a smaller batch."
             )
-        return np.zeros(len(p), dtype=bool)
+        return chosen
 
     @property
     def fit_predict(self) -> NoReturn:
-        """Not available: what was fitted on cannot be judged. Fit on normal cases and predict others."""
+        """Not available: what was fitted on cannot be judged."""
         raise AttributeError("EmbeddingOutlierDetector has no fit_predict. Fit on normal cases and predict others.")
 
     def _parts(self, n_cases: int, groups: Any, held_out: Any) -> tuple[Rows, Rows]:
@@ -236,8 +225,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _scaled(self, X: Floats) -> Floats:
         """Return cases as distances are taken of them; for the cosine of length 1, or 0 where all features are 0."""
-        if self._scaler is not None:
-            X = self._scaler.transform(X)
+        X = self._scaler.transform(X)
         return normalize(X) if self.metric == "cosine" else X
 
     def _distances(self, z: Floats, near: Rows) -> Floats:
@@ -261,8 +249,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             others = near[~itself].reshape(len(near), -1)
             own.append(self._distances(self._reference[rows], others).mean(axis=1))
         means = np.concatenate(own)
-        never_zero: Floats = np.maximum(means, 1e-9 * float(means.mean()) or 1.0)  # 1 where all cases have equal ones
-        return never_zero
+        return np.asarray(np.maximum(means, 1e-9 * float(means.mean()) or 1.0))  # 1 where all cases have equal ones
 
     def _scores(self, X: Floats, rows: Rows) -> Floats:
         """Return the scores of these rows of X, the higher the more normal."""
@@ -303,8 +290,7 @@ class _GroupedP:
         self.p = np.minimum.accumulate((1 + n * shares) / (n + 1))
 
     def __call__(self, scores: Floats) -> Floats:
-        p: Floats = np.exp(np.interp(_logarithm(scores), self.knots, np.log(self.p)))
-        return p
+        return np.asarray(np.exp(np.interp(_logarithm(scores), self.knots, np.log(self.p))))
 
     def offset(self, alpha: float) -> float:
         """Return the score from which on p is above alpha; -inf where it always is."""
@@ -315,8 +301,7 @@ class _GroupedP:
 
 
 def _logarithm(scores: Floats) -> Floats:
-    logarithm: Floats = np.log(np.maximum(-scores, np.finfo(float).tiny))
-    return logarithm
+    return np.asarray(np.log(np.maximum(-scores, np.finfo(float).tiny)))
 
 
 def distances_and_p(detector: EmbeddingOutlierDetector, X: Any) -> tuple[Floats, Floats]:
@@ -347,19 +332,9 @@ def compare_with_rest(detector: EmbeddingOutlierDetector, X: Any, groups: Any = 
             rest, here = np.flatnonzero(part != number), np.flatnonzero(part == number)
             fitted = clone(detector).fit(X[rest], groups=None if groups is None else units[rest])
             distances[here], p[here] = distances_and_p(fitted, X[here])
-    said: set[type[Warning]] = set()
-    for warning in caught:  # the parts say the same, up to a case or two
-        if warning.category not in said:
-            said.add(warning.category)
-            warnings.warn(warning.message, stacklevel=2)
+    for warning in {warning.category: warning for warning in reversed(caught)}.values():
+        warnings.warn(warning.message, stacklevel=2)  # the parts say the same, up to a case or two
     return distances, p
-
-
-def _scaler_of(reference: Floats) -> StandardScaler:
-    scaler = StandardScaler()
-    for rows in pieces(reference.shape):  # in pieces, or the sums would be taken of a copy of all cases
-        scaler.partial_fit(reference[rows])
-    return scaler
 
 
 def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
@@ -377,6 +352,10 @@ def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
                 "Hold out whole groups, or pass no groups."
             )
     return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, CalibrationWarning, stacklevel=3)
 
 
 def _check_share(name: str, value: float) -> None:

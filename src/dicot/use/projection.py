@@ -27,10 +27,9 @@ FACTS = ("labels", "data_set", "fingerprint", "seed", "steps", "titles")  # of a
 MIN_CASES = 5
 MAX_PERPLEXITY = 30.0
 STEPS = 1000  # of t-SNE's descent
-LANDMARKS = 20_000  # cases of `overview` that t-SNE places: its time grows with them
-UMAP_LANDMARKS = 100_000  # those that UMAP places
-MANY, FEWER_STEPS = 10_000, 500  # with more cases, `overview` takes fewer steps: nearly as good, in half the time
-UMAP_STEPS, UMAP_FEWER_STEPS = 500, 200  # umap-learn's own numbers, on both sides of MANY
+LANDMARKS = {"tsne": 20_000, "umap": 100_000}  # cases of `overview` that each way places: its time grows with them
+MANY = 10_000  # with more cases, `overview` takes fewer steps: nearly as good, in half the time
+FEWER_STEPS = {"tsne": (STEPS, 500), "umap": (500, 200)}  # those of UMAP are umap-learn's own
 UMAP_NEIGHBOURS = 15
 COMPONENTS = 50  # principal components that `overview` takes distances in
 NEAREST = 3  # landmarks that place any other case
@@ -104,31 +103,23 @@ class _Heard(io.TextIOBase):
 
 def _by_umap(z: Floats, shown: str, seed: int, steps: int, on_step: Progress | None) -> tuple[Floats, str]:
     """Return points (N, 2) of scaled cases by UMAP, and how they came about."""
-    UMAP = load_umap()
     neighbours = min(UMAP_NEIGHBOURS, len(z) - 1)
-    model = UMAP(
-        n_neighbors=neighbours,
-        n_epochs=steps,
-        init="pca",  # as t-SNE's: no search for eigenvectors that may fail
-        random_state=seed,
-        n_jobs=1,  # with a seed it has one thread, and warns where others were asked for
-        tqdm_kwds={"disable": on_step is None, "file": _Heard(on_step), "bar_format": "Iteration {n_fmt}"},
-    )
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about its own defaults and those of numba
-        points = np.asarray(model.fit_transform(z.astype(np.float32)), np.float64)
-    return points, f"UMAP of {shown}, {neighbours} neighbours"
-
-
-def load_umap() -> Any:
-    """Return umap-learn's UMAP, or an error that says how to install it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that tensorflow is not there
+        warnings.simplefilter("ignore")  # that tensorflow is not there, its own defaults and those of numba
         try:
             from umap import UMAP
         except ImportError as error:
             raise need_extra("umap-learn", "umap", "A map by UMAP") from error
-    return UMAP
+        model = UMAP(
+            n_neighbors=neighbours,
+            n_epochs=steps,
+            init="pca",  # as t-SNE's: no search for eigenvectors that may fail
+            random_state=seed,
+            n_jobs=1,  # with a seed it has one thread, and warns where others were asked for
+            tqdm_kwds={"disable": on_step is None, "file": _Heard(on_step), "bar_format": "Iteration {n_fmt}"},
+        )
+        points = np.asarray(model.fit_transform(z.astype(np.float32)), np.float64)
+    return points, f"UMAP of {shown}, {neighbours} neighbours"
 
 
 def overview(
@@ -140,8 +131,8 @@ def overview(
     100,000, or `landmarks`, drawn where there are more, and each other case is put between the three of these that are
     nearest to it. UMAP needs umap-learn; fewer than five cases have no map but their principal components.
     """
-    most = landmarks_of(kind) if landmarks is None else landmarks
-    z = principal_components(x, seed=seed, fitted=min(most, LANDMARKS))
+    most = LANDMARKS[kind] if landmarks is None else landmarks
+    z = principal_components(x, seed=seed, fitted=min(most, LANDMARKS["tsne"]))
     rows = drawn_rows(len(z), most, seed)
     shown = _counted(len(rows), len(z))
     chosen, steps = z[rows].astype(np.float64), overview_steps(len(rows), kind)
@@ -164,17 +155,9 @@ def overview(
     return Projection(points, np.arange(len(z)), title)
 
 
-def landmarks_of(kind: str) -> int:
-    """Return how many cases of an overview are placed by its own method."""
-    return UMAP_LANDMARKS if kind == "umap" else LANDMARKS
-
-
 def overview_steps(n: int, kind: str = "tsne") -> int:
     """Return how many steps `overview` takes for n cases."""
-    many = min(n, landmarks_of(kind)) > MANY
-    if kind == "umap":
-        return UMAP_FEWER_STEPS if many else UMAP_STEPS
-    return FEWER_STEPS if many else STEPS
+    return FEWER_STEPS[kind][min(n, LANDMARKS[kind]) > MANY]
 
 
 def drawn_rows(n: int, limit: int, seed: int) -> NDArray[np.intp]:
@@ -184,7 +167,7 @@ def drawn_rows(n: int, limit: int, seed: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(seed).permutation(n)[:limit])
 
 
-def principal_components(x: Any, *, seed: int = 0, fitted: int = LANDMARKS) -> NDArray[np.float32]:
+def principal_components(x: Any, *, seed: int = 0, fitted: int = LANDMARKS["tsne"]) -> NDArray[np.float32]:
     """Return at most 50 principal components of standardised embeddings (N, F), by at most `fitted` cases, drawn."""
     some = np.asarray(x[drawn_rows(len(x), fitted, seed)], np.float64)
     scaler = StandardScaler().fit(some)
@@ -228,12 +211,13 @@ def read_maps(path: Path) -> Maps:
     arrays = load_npz(path)
     if absent := [name for name in FACTS if name not in arrays]:
         raise InputError(f"{path} is no file of maps: {', '.join(absent)} is missing. `dicot paper --run` writes one.")
-    labels, *facts, titles = (arrays.pop(name) for name in FACTS)
-    whole = all(fact.shape == () and fact.dtype.kind == kind for fact, kind in zip(facts, "UUii", strict=True))
+    labels, data_set, mark, seed, steps, titles = (arrays.pop(name) for name in FACTS)
     fit = {points.shape for points in arrays.values()} <= {(*labels.shape, 2)} and titles.shape == (len(arrays),)
     plain = all(points.dtype == np.float32 and np.isfinite(points).all() for points in arrays.values())
-    if not (whole and fit and plain and labels.ndim == 1):
-        raise InputError(f"{path} is damaged: its maps and labels do not fit together. Remove it and make it again.")
-    data_set, mark, seed, steps = facts
-    how = dict(zip(arrays, map(str, titles), strict=True))
-    return Maps(str(data_set), str(mark), int(seed), int(steps), labels, arrays, how)
+    try:
+        if not (fit and plain and labels.ndim == 1):
+            raise ValueError("its maps and labels do not fit together")
+        how = dict(zip(arrays, map(str, titles), strict=True))
+        return Maps(str(data_set), str(mark), int(seed), int(steps), labels, arrays, how)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error}. Remove it and make it again.") from error

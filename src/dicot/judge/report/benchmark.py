@@ -1,79 +1,137 @@
-"""The report of a suite as files: one page, Markdown, and its figures."""
+"""The report of a suite: what it comes to, then the parts that suites share, in one layout per kind of suite."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import pandas as pd
 
 from dicot.core.errors import InputError, did_you_mean
-from dicot.core.storage import write_atomic
-from dicot.judge.report.decision import decision_parts
-from dicot.judge.report.frame import CONTROLS, data_sets, latest, natural, seeds_of, trial_note
-from dicot.judge.report.layouts import JOIN, Beside, Request, layout_of
-from dicot.judge.report.page import Opening, render
-from dicot.judge.report.parts import Part, drawn
-from dicot.judge.report.scores import failure_table
-from dicot.judge.report.tables import markdown_text, to_markdown
+from dicot.data.datasets import family_of
+from dicot.data.datasets.names import DEVELOPMENT
+from dicot.judge.classical import CLASSICAL
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import COSTS
+from dicot.judge.report.best import SUBJECT, gains
+from dicot.judge.report.figures import critical_difference, time_scatter
+from dicot.judge.report.frame import (
+    ALL_LABELS,
+    CONTROLS,
+    REFERENCES,
+    SETTINGS,
+    by_data_set,
+    contender_of,
+    data_sets,
+    latest,
+    metric_name,
+    natural,
+    note,
+    placed,
+    seeds_of,
+    shown_metrics,
+    trial_note,
+)
+from dicot.judge.report.page import Part, slug, write_pages
+from dicot.judge.report.scores import cost_table, data_set_table, equal_note, equal_protocols, failure_table
+from dicot.judge.report.standings import Block, baseline_line, baseline_table, blocks, fit_times, standing_table
+from dicot.judge.report.stats import friedman_text
+from dicot.judge.report.tables import text_table
+from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, gap_row, training_gaps
+from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 
+JOIN = "+"  # between the names of suites that are one report
+NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
 HOW_TO_GET = "`dicot list datasets NAME` says how to get a data set; after that, run the same `dicot bench` again."
 JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "seed"]
+KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
+FINE_TUNING = "finetune-"
+ROLES = {
+    **dict.fromkeys(REFERENCES, SUPERVISED),
+    **dict.fromkeys(CLASSICAL, BASELINE),
+    **dict.fromkeys(CONTROLS, CONTROL),
+}
+FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
+Parts = Iterator[Part]
 
 
-def write_report(
-    folder: Path,
-    suite: str,
-    data: pd.DataFrame,
-    *,
-    beside: Beside | None = None,
-    baseline: str | None = None,
-    outside: Sequence[str] = (),
-    lacking: Sequence[tuple[str, str]] = (),
-    command: str = "",
-) -> list[Path]:
+class Beside(Protocol):
+    """Published numbers that ours are shown beside."""
+
+    def parts(self, runs: pd.DataFrame, name: str) -> Parts:
+        """Make the parts that stand beside one table of scores."""
+
+    def closing(self) -> Parts:
+        """Make the parts at the end of a report."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What to report: the newest rows of one suite, or of several as one, and how."""
+
+    suite: str  # or several, joined: ucr+uea
+    data: pd.DataFrame
+    beside: Beside | None = None  # published numbers
+    baseline: str | None = None
+    outside: tuple[str, ...] = ()  # contenders that are shown without a rank
+    lacking: Sequence[tuple[str, str]] = ()  # data sets (source, target) that the suite has no record of
+    older: int = 0  # rows that were recorded again since
+
+    @classmethod
+    def of(cls, suite: str, data: pd.DataFrame, **how: Any) -> "Request":
+        """Find the newest rows of a suite, or of several that are joined; `data` may hold other suites too."""
+        asked, names = cls(suite, data, **how), suite.split(JOIN)
+        own = data[data.suite.isin(names)]
+        for name in names:
+            if not (own.suite == name).any():
+                suites, absent = sorted(set(data.suite)), asked.absent
+                hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, suites)
+                raise InputError(f"There are no records of the suite {name!r}. {hint}")
+        against, known = asked.baseline, set(own.contender)
+        if against is not None and against.partition(", ")[0] not in known:
+            raise InputError(f"There is no contender {against!r} to compare with. {did_you_mean(against, known)}")
+        newest = latest(own, ["batch_size"] if "batch_scaling" in names else [])
+        return replace(asked, data=newest, older=len(own) - len(newest))
+
+    @property
+    def absent(self) -> str:
+        """The data sets and transfers without a record."""
+        names = {target if source == target else f"{source} > {target}" for source, target in self.lacking}
+        return ", ".join(sorted(names, key=natural))
+
+    def blocks(self, runs: pd.DataFrame) -> list[Block]:
+        """Find the complete data sets of a table."""
+        return blocks(runs, [line for line, name in contender_of(runs).items() if name in self.outside])
+
+    def parts(self) -> Parts:
+        """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
+        yield from decision_parts(self)
+        layouts = {LAYOUTS.get(name, generic) for name in self.suite.split(JOIN)}
+        yield from (layouts.pop() if len(layouts) == 1 else generic)(self)
+        if (failed := failure_table(self.data)) is not None:
+            yield Part("Failed jobs", failed)
+        if self.beside is not None:
+            yield from self.beside.closing()
+
+    def facts(self, command: str = "") -> dict[str, object]:
+        """Say where the numbers come from."""
+        facts = report_facts(self.data)
+        facts |= {"no record of": f"{self.absent}. {HOW_TO_GET}"} if self.absent else {}
+        facts |= {"left out": f"{self.older} older records of cells that were recorded again"} if self.older else {}
+        return facts | ({"command": command} if command else {})
+
+
+def write_report(folder: Path, suite: str, data: pd.DataFrame, *, command: str = "", **how: Any) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths.
 
-    `data` is a tidy frame (see `frame`) and may hold other suites too. `suite` may be several that are joined,
-    `ucr+uea`: one report over the rows of both. `beside` has published numbers to show beside ours. Contenders
-    `outside` are shown without a rank. `lacking` says on which data sets (source, target) the suite should have been
-    run and has no record.
+    `how` names fields of a Request.
     """
-    request, older = requested(suite, data, beside, baseline, outside, lacking)
-    title, banner = f"Benchmark: {suite.replace(JOIN, ' and ')}", trial_note(request.data)
-    facts = report_facts(request.data, older, _named(lacking), command)
-    parts = drawn(report_parts(request))
-    opening = [Opening(part.lead[0], part.lead[1:]) for part in parts[:1] if not part.title]
-    texts = {
-        "report.html": render(title, parts[len(opening) :], facts, banner, *opening),
-        "report.md": to_document(title, facts, banner, parts),
-    }
-    texts |= {f"{name}.svg": svg for part in parts for name, svg in part.drawings.items()}
-    for name, text in texts.items():
-        write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
-
-
-def requested(
-    suite: str,
-    data: pd.DataFrame,
-    beside: Beside | None = None,
-    baseline: str | None = None,
-    outside: Sequence[str] = (),
-    lacking: Sequence[tuple[str, str]] = (),
-) -> tuple[Request, int]:
-    """Find the newest rows of a suite, or of several that are joined, and say how many older ones are left out."""
-    names = suite.split(JOIN)
-    own = data[data.suite.isin(names)]
-    for name in names:
-        if not (own.suite == name).any():
-            absent = _named(lacking)
-            hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, sorted(set(data.suite)))
-            raise InputError(f"There are no records of the suite {name!r}. {hint}")
-    known = set(own.contender)
-    if baseline is not None and baseline.partition(", ")[0] not in known:
-        raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, known)}")
-    newest = latest(own, ["batch_size"] if "batch_scaling" in names else [])
-    return Request(suite, newest, beside, baseline, tuple(outside)), len(own) - len(newest)
+    request = Request.of(suite, data, **how)
+    title = f"Benchmark: {suite.replace(JOIN, ' and ')}"
+    return write_pages(folder, title, request.parts(), request.facts(command), trial_note(request.data))
 
 
 def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -86,57 +144,211 @@ def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tu
     return data[data.contender.isin([*names, *CONTROLS])], outside
 
 
-def _named(lacking: Sequence[tuple[str, str]]) -> str:
-    """Name data sets and transfers."""
-    return ", ".join(sorted({target if s == target else f"{s} > {target}" for s, target in lacking}, key=natural))
+def report_facts(data: pd.DataFrame) -> dict[str, object]:
+    """Say what the numbers are made of."""
 
+    def listed(values: Iterable[str]) -> str:
+        return ", ".join(sorted({value for value in values if value})) or "not said"
 
-def report_parts(request: Request) -> Iterator[Part]:
-    """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
-    yield from decision_parts(request)
-    yield from layout_of(request.suite)(request)
-    if (failed := failure_table(request.data)) is not None:
-        yield Part("Failed jobs", failed)
-    if request.beside is not None:
-        yield from request.beside.closing()
-
-
-def report_facts(data: pd.DataFrame, older: int, absent: str, command: str) -> dict[str, object]:
-    """Say where the numbers come from."""
     jobs = data.error.notna().groupby([data[name] for name in JOB]).any()
     dates = sorted(set(data.recorded) - {""})
-    facts: dict[str, object] = {
+    return {
         "jobs": f"{len(jobs)}, of which {jobs.sum()} failed",
         "data sets": data_sets(data).nunique(),
         "contenders": data.contender.nunique(),
         "seeds": ", ".join(map(str, seeds_of(data))),
-        "devices": _listed(data.device),
-        "versions": _listed(f"dicot {version}" if version else "" for version in data.version),
+        "devices": listed(data.device),
+        "versions": listed(f"dicot {version}" if version else "" for version in data.version),
         "recorded": f"{dates[0]} to {dates[-1]}" if dates else "not said",
         "report made": date.today().isoformat(),
     }
-    if absent:
-        facts["no record of"] = f"{absent}. {HOW_TO_GET}"
-    if older:
-        facts["left out"] = f"{older} older records of cells that were recorded again"
-    return facts | ({"command": command} if command else {})
 
 
-def _listed(values: Iterable[str]) -> str:
-    return ", ".join(sorted({value for value in values if value})) or "not said"
+# What it comes to
 
 
-def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Sequence[Part]) -> str:
-    """Write Markdown; figures are files beside it."""
-    lines = [f"# {markdown_text(title)}", ""]
-    lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
-    opening = [part for part in parts[:1] if not part.title]  # what it all comes to stands before where it comes from
-    lines += [line for part in opening for text in part.lead for line in (markdown_text(text), "")]
-    lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
-    for part in parts[len(opening) :]:
-        lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
-        lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
-        lines += [to_markdown(part.table)] if part.table is not None else []
-        lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
-        lines += [markdown_text(part.text)] if part.text else []
-    return "\n".join(lines).rstrip() + "\n"
+def decision_parts(request: Request) -> Parts:
+    """Say of each family who is ahead, by how much, beyond noise or not, and what to do; then every protocol.
+
+    It is the verdict of an evaluation, with data sets in the place of seeds. Nothing is said where no block of data
+    sets has the controls. Families are not averaged with each other: of one with 89 sets and one with 3 the first would
+    decide alone.
+    """
+    equal = equal_protocols(request.data)
+    repeated = [name for alike in equal for name in alike[1:]]
+    data = request.data[~request.data.protocol.isin(repeated) & ~request.data.metric.isin(COSTS)]
+    chosen_on = data_sets(data).isin(DEVELOPMENT) & (SUBJECT in set(data.contender))
+    data = data[~chosen_on]
+    sentences, rows = [], []
+    families = data_sets(data).map(_family)
+    several = families.nunique() > 1
+    sizes = data_sets(data).groupby(families).nunique()
+    for family in sorted(sizes.index, key=lambda name: (-sizes[name], natural(name))):  # the surest first
+        rankings = list(_rankings(data[families == family], request))
+        if not rankings:
+            continue
+        gaps = training_gaps(rankings)
+        found = decide(rankings[0], gaps)
+        sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
+        for ranking, gap in gaps:
+            controls = [ranking.shown(name) if name in ranking.names else "" for name in CONTROLS]
+            sets = len(ranking.scores) if ranking.unit == SETS else 1
+            told = [*gap_row(ranking, gap), *controls, str(sets)]
+            rows.append((f"{family}: " * several + ranking.measure, told))
+    if sentences:
+        yield Part("", lead=tuple(sentences))
+    if rows:
+        protocols = [name for name in sorted(data.protocol.unique(), key=natural) if name in PROTOCOLS]
+        told_by = note(
+            data,
+            "A difference above 0 is in favour of training. Intervals are over five data sets or more, of a single one "
+            "over seeds, and allow for the choice among rivals (Bonferroni).",
+            f"Sets that the preset {SUBJECT} was chosen on are left out." if chosen_on.any() else "",
+            equal_note(equal),
+            *(f"{name}: {PROTOCOLS[name]().description.rstrip('.')}." for name in protocols),
+        )
+        columns = [*GAP_COLUMNS, *CONTROLS, "sets"]
+        yield Part("Training beside none", text_table("family, protocol, metric", rows, columns, told_by))
+
+
+def _family(name: str) -> str:
+    """Name the family of a data set or transfer; a set that no registry knows is its own."""
+    first = name.partition(" > ")[0].partition(" (")[0]
+    found = family_of(first)
+    return first if found is None else FAMILIES.get(found, found)
+
+
+def _rankings(data: pd.DataFrame, request: Request) -> Iterator[Ranking]:
+    """Rank by each protocol that the controls have too, those with all labels and the most contenders first."""
+    who = data.groupby("protocol").contender.unique()
+    measures = Trial(data, {}).measures()
+    for protocol in sorted(measures, key=lambda name: (name not in ALL_LABELS, -len(who[name]), natural(name))):
+        if set(CONTROLS) <= set(who[protocol]):
+            own = data[(data.protocol == protocol) & (data.metric == measures[protocol])]
+            complete = request.blocks(by_data_set(own, [measures[protocol]]))[:1]
+            rankings = [_ranking(block, protocol, measures[protocol]) for block in complete]
+            yield from (ranking for ranking in rankings if len(ranking.names) > 1)
+
+
+def _ranking(block: Block, protocol: str, metric: str) -> Ranking:
+    """Rank the lines of a block by their mean over its data sets; on a single one, over seeds."""
+    who: Mapping[str, str] = contender_of(block.runs)
+    trial = Trial(block.runs, {line: ROLES.get(who[line], PRETRAINED) for line in block.shown.index})
+    if len(block.columns) == 1:
+        runs = block.own_runs()
+        table = runs.pivot_table(index=["seed", "draw"], columns="line", values="value", observed=True).dropna(axis=1)
+        return Ranking(trial, protocol, metric, table).ordered()
+    table = block.shown.T.copy()
+    table.index = pd.MultiIndex.from_arrays([range(len(table)), [0] * len(table)], names=["seed", "draw"])
+    return Ranking(trial, protocol, metric, table, SETS).ordered()
+
+
+# What suites show
+
+
+def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool = False) -> Parts:
+    """Show standings, time and a baseline over complete data sets, the paper beside ours, and every data set.
+
+    `brief` leaves out times, baseline and the second block: where a suite has many such tables.
+    """
+    complete = request.blocks(runs)[: 1 if brief else 2]
+    if not complete:
+        yield Part(titled("Standings", name), text=NO_BLOCK)
+    for number, block in enumerate(complete):
+        which = name if number == 0 else f"{name}, contenders with every data set".removeprefix(", ")
+        stem = f"-{slug(name)}".lower().replace("_", "-") if name else ""
+        stem += "" if number == 0 else "-complete"
+        yield Part(titled("Standings", which), standing_table(block))
+        if len(block.columns) > 1 and len(block.lines) > 1:
+            merits = block.merits.to_numpy()
+            figure = {f"critical-difference{stem}": partial(critical_difference, merits, block.lines)}
+            text = f"{len(block.columns)} {block.unit}. {friedman_text(merits)}"
+            yield Part(titled("Critical difference", which), figures=figure, text=text)
+        if not brief:
+            yield from times(block, titled(f"Training time and {metric_name(runs)}", which), f"accuracy-time{stem}")
+            against = baseline_line(block, request.baseline)
+            if against is not None and len(block.lines) > 1:
+                yield Part(titled(f"{against} against each of the others", which), baseline_table(block, against))
+    if request.beside is not None:
+        yield from request.beside.parts(runs, name)
+    yield Part(titled("Scores per data set", name), data_set_table(runs))
+
+
+def times(block: Block, title: str, name: str) -> Parts:
+    """Show the average score against the time to fit; nothing where fewer than two times were measured."""
+    times, averages = fit_times(block), block.shown.mean(axis=1)
+    single = {line: next(iter(one.items())) for line, one in times.items() if len(one) == 1}
+    usual = Counter(device for device, _ in single.values()).most_common(1)
+    names = {line: line + (f" ({on})" if on != usual[0][0] else "") for line, (on, _) in single.items()}
+    points = {names[line]: (time, float(averages[line])) for line, (_, time) in single.items() if time > 0}
+    if len(points) < 2:
+        return
+    missing = [line for line in times if names.get(line) not in points]
+    text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
+    text += f" On {usual[0][0]} where nothing else is said: times on different devices do not compare."
+    text += f" Not measured alone on one device, or too short to measure: {', '.join(missing)}." if missing else ""
+    figure = partial(time_scatter, points, f"average {metric_name(block.runs)}", [names.get(block.lines[0], "")])
+    yield Part(title, figures={name: figure}, text=text)
+
+
+def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
+    """Group the protocols that use as many labels; `apart` keeps fine-tuning, which trains, by itself."""
+
+    def kind(protocol: str) -> str:
+        if apart and protocol.startswith(FINE_TUNING):
+            return KINDS[2]
+        if protocol in ALL_LABELS:
+            return KINDS[0]
+        if protocol.startswith(("few_", "semi_", "forest_", FINE_TUNING)):
+            return KINDS[1]
+        return KINDS[3] if protocol.startswith("knn_") else protocol
+
+    out: dict[str, list[str]] = {}
+    for protocol in sorted(data.protocol.unique(), key=natural):
+        out.setdefault(kind(protocol), []).append(protocol)
+    return dict(sorted(out.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS)))
+
+
+def best(request: Request) -> Parts:
+    """Show what the preset gains, by groups of data sets, and its seconds; then every protocol by itself."""
+    for title, table in gains(request.data):
+        yield Part(title, table)
+    yield from by_protocol(request, brief=True)
+
+
+def best_ablation(request: Request) -> Parts:
+    """Show every protocol by itself, and the preset against each of its variants."""
+    yield from by_protocol(replace(request, baseline=request.baseline or SUBJECT))
+
+
+def by_protocol(request: Request, brief: bool = False) -> Parts:
+    """Show every protocol and metric by itself."""
+    scored = request.data[~request.data.metric.isin(COSTS)]
+    for protocol in sorted(scored.protocol.unique(), key=natural):
+        own = scored[scored.protocol == protocol]
+        for metric in shown_metrics(own):
+            name = protocol if metric == "accuracy" else f"{protocol}, {metric}"
+            yield from every_part(by_data_set(own, [metric]), request, name, brief=brief)
+
+
+def generic(request: Request) -> Parts:
+    """Show one table per data set and kind of protocol: contenders down, protocols across; then what runs cost."""
+    names = data_sets(request.data)
+    for name in sorted(names.unique(), key=natural):
+        own = request.data[names == name]
+        scored = own[~own.metric.isin(COSTS)]
+        for kind, protocols in kinds(scored, apart=True).items():
+            chosen = scored[scored.protocol.isin(protocols)]
+            chosen = chosen[chosen.metric.isin(shown_metrics(chosen))]
+            columns = chosen.protocol if chosen.metric.nunique() == 1 else chosen.protocol + " " + chosen.metric
+            yield Part(f"{name}, {kind}", data_set_table(placed(chosen, columns, SETTINGS)))
+        if len(costs := own[own.metric.isin(COSTS)]):
+            yield Part(f"{name}, cost", cost_table(placed(costs, costs.metric, SETTINGS)))
+
+
+# A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.reports.
+LAYOUTS: dict[str, Callable[[Request], Parts]] = {"best": best, "best_ablation": best_ablation}
+
+
+def titled(text: str, name: str) -> str:
+    return f"{text}: {name}" if name else text

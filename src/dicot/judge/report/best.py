@@ -1,6 +1,6 @@
 """The report of the suite `best`: means over groups of data sets, what the preset gains there, and seconds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -17,6 +17,7 @@ RIVALS = ("minirocket", PAPER, "calibrated")  # whom the gains are over
 CORE = (SUBJECT, *RIVALS, *(name for name in CONTROLS if name not in RIVALS))  # a set counts where all of them have it
 SENSOR_SETS = ("hapt", "wisdm2019", "sleepedf-night")
 SENSORS, UCR, UEA = "Phone, watch and sleep recordings", "UCR archive", "UEA archive"
+CHOSEN = f"{UCR}, development half"  # all of these helped to choose the preset
 ASKED = {  # protocols, and the metric that is shown of each
     "few_5": "accuracy",
     "semi_5": "accuracy",
@@ -38,34 +39,40 @@ MEASURED = "cost"  # the protocol whose fits have the device for themselves
 NOT_EMBEDDED = ("finetune-", MEASURED)  # protocols whose time to fit is not that of the embedding alone
 
 
-@dataclass(frozen=True)
-class Collected:
-    """Data sets that are averaged, and whether all of them helped to choose the preset."""
-
-    title: str
-    sets: tuple[str, ...]
-    chosen_on: bool = False
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
-    """A line of a table: means over data sets of means over seeds."""
+    """A line of a table: means over data sets of means over seeds.
+
+    Those pairs of a data set and a seed count that all contenders of CORE have, as far as they were run at all: every
+    difference of two of them is then one over the same runs.
+    """
 
     title: str
-    sets: list[str]
-    seeds: list[int]
-    means: dict[str, float]  # by contender
-    runs: dict[str, int]  # by contender: of the pairs of a data set and a seed that count, how many it has
-    n_runs: int
+    runs: pd.DataFrame  # (data set, seed) x contender: the pairs that count
     left_out: list[str]  # data sets that one of CORE lacks
 
-    def cell(self, name: str, text: str) -> Cell:
+    @property
+    def n_sets(self) -> str:
+        """How many data sets count."""
+        return str(self.runs.index.unique("target").size)
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds that count."""
+        return sorted(self.runs.index.unique("seed").tolist())
+
+    def mean(self, name: str) -> float:
+        """The mean of a contender; NaN where it was not run."""
+        return float(self.runs[name].groupby("target").mean().mean()) if name in self.runs else float("nan")
+
+    def cell(self, name: str, form: Callable[[float], str]) -> Cell:
         """Show the mean of a contender; one over fewer runs cannot be called the best."""
-        if pd.isna(mean := self.means.get(name, float("nan"))):
+        if pd.isna(mean := self.mean(name)):
             return Cell(NOT_RUN, ABSENT)
-        if self.runs[name] < self.n_runs:
-            return Cell(f"{text} ({self.runs[name]} of {self.n_runs} runs)")
-        return Cell(text, mean=round(mean, 2))
+        count, total = self.runs[name].count(), len(self.runs)
+        if count < total:
+            return Cell(f"{form(mean)} ({count} of {total} runs)")
+        return Cell(form(mean), mean=round(mean, 2))
 
 
 def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
@@ -74,12 +81,12 @@ def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
     if SUBJECT not in set(data.contender):
         raise InputError(f"There is no record of {SUBJECT!r}, which this report is about. Run `dicot bench best`.")
     require_controls(data, "Gains of the preset")
-    known = groups(sorted(data.target.unique(), key=natural))
+    known = groups(data.target.unique())
     for title, chosen_on in (("What the preset gains", False), ("The same where it was chosen", True)):
-        own = [group for group in known if group.chosen_on == chosen_on]
-        if lines := [line for group in own for line in gain_lines(data, group)]:
+        own = [group for group in known if (group == CHOSEN) == chosen_on]
+        if lines := [line for group in own for line in gain_lines(data, group, known[group])]:
             yield title, gain_table(data, lines, dropped)
-    if lines := [line for group in known for line in second_lines(data, group)]:
+    if lines := [line for group, sets in known.items() for line in second_lines(data, group, sets)]:
         yield "Seconds to fit and to embed a data set", second_table(data, lines)
 
 
@@ -87,76 +94,62 @@ def short_table(data: pd.DataFrame) -> Table:
     """Show the rows of SHORT_ROWS: the preset, those it is compared with and the controls."""
     data, _ = _one_line_each(latest(data[data.source == data.target]))
     require_controls(data, "The table of the preset")
-    known = {group.title: group for group in groups(sorted(data.target.unique(), key=natural))}
-    rows: list[tuple[str, list[Cell | str]]] = []
-    seeds: set[int] = set()
-    for title, (group, protocol) in SHORT_ROWS.items():
-        for line in gain_lines(data, known[group], [protocol]) if group in known else ():
-            cells = mark_best([line.cell(name, f"{line.means.get(name, 0.0):.1f}") for name in CORE])
-            rows.append((title, [*cells, str(len(line.sets))]))
-            seeds |= set(line.seeds)
-    about = f"{ABOUT[:-1]} {', '.join(map(str, sorted(seeds)))}. {CHOSEN_ON}"
-    return text_table("data", rows, [*CORE, "sets"], about)
-
-
-def groups(names: Sequence[str]) -> list[Collected]:
-    """Sort data sets into groups: three sensor sets, both halves of UCR, UEA, and every other large set by itself."""
-    families = {name: family_of(name) for name in names}
-    ucr = [name for name in names if families[name] == "ucr"]
-    found = [
-        Collected(SENSORS, tuple(name for name in SENSOR_SETS if name in names)),
-        Collected(UCR, tuple(name for name in ucr if name not in DEVELOPMENT)),
-        Collected(UEA, tuple(name for name in names if families[name] == "uea")),
-        *(Collected(name, (name,)) for name in names if families[name] == "large" and name not in SENSOR_SETS),
-        Collected(f"{UCR}, development half", tuple(name for name in ucr if name in DEVELOPMENT), chosen_on=True),
+    known = groups(data.target.unique())
+    lines = [
+        (title, line)
+        for title, (group, protocol) in SHORT_ROWS.items()
+        if group in known
+        for line in gain_lines(data, group, known[group], [protocol])
     ]
-    return [group for group in found if group.sets]
+    rows: list[tuple[str, list[Cell | str]]] = [
+        (title, [*mark_best([line.cell(name, "{:.1f}".format) for name in CORE]), line.n_sets]) for title, line in lines
+    ]
+    seeds = sorted({seed for _, line in lines for seed in line.seeds})
+    return text_table("data", rows, [*CORE, "sets"], f"{ABOUT[:-1]} {', '.join(map(str, seeds))}. {CHOSEN_ON}")
 
 
-def gain_lines(data: pd.DataFrame, group: Collected, protocols: Sequence[str] = tuple(ASKED)) -> Iterator[Line]:
+def groups(names: Sequence[str]) -> dict[str, list[str]]:
+    """Sort data sets into groups: three sensor sets, both halves of UCR, UEA, and every other large set by itself."""
+    of = {name: family_of(name) for name in sorted(names, key=natural)}
+    found = {
+        SENSORS: [name for name in SENSOR_SETS if name in of],
+        UCR: [name for name in of if of[name] == "ucr" and name not in DEVELOPMENT],
+        UEA: [name for name in of if of[name] == "uea"],
+        **{name: [name] for name in of if of[name] == "large" and name not in SENSOR_SETS},
+        CHOSEN: [name for name in of if of[name] == "ucr" and name in DEVELOPMENT],
+    }
+    return {title: sets for title, sets in found.items() if sets}
+
+
+def gain_lines(
+    data: pd.DataFrame, group: str, sets: Sequence[str], protocols: Sequence[str] = tuple(ASKED)
+) -> Iterator[Line]:
     """Average every protocol over a group."""
     for wanted in protocols:
         # A protocol that was run on two choices of labelled cases has two names.
         for protocol in sorted(name for name in data.protocol.unique() if name.split(" (")[0] == wanted):
             own = data[(data.protocol == protocol) & (data.metric == ASKED[wanted])]
             factor = 100 if ASKED[wanted] == "nmi" else 1
-            line = averaged(own.assign(value=factor * own.value), "value", group, f"{group.title}: {protocol}")
-            if line is not None:
-                yield line
+            yield from averaged(own.assign(value=factor * own.value), "value", sets, f"{group}: {protocol}")
 
 
-def second_lines(data: pd.DataFrame, group: Collected) -> Iterator[Line]:
+def second_lines(data: pd.DataFrame, group: str, sets: Sequence[str]) -> Iterator[Line]:
     """Give the seconds to fit and to embed, the mean of a data set: as measured, or else as the scored runs took."""
     measured = data[data.protocol == MEASURED]
     scored = data[~data.protocol.str.startswith(NOT_EMBEDDED)]
     for name in ("fit_seconds", "embed_seconds"):
         own, column = (measured[measured.metric == name], "value") if len(measured) else (scored, name)
-        if (line := averaged(own, column, group, f"{group.title}: {name.split('_')[0]}")) is not None:
-            yield line
+        yield from averaged(own, column, sets, f"{group}: {name.split('_')[0]}")
 
 
-def averaged(data: pd.DataFrame, column: str, group: Collected, title: str) -> Line | None:
-    """Average a column of the rows of a group, over seeds and then over data sets; None where there is nothing.
-
-    Those pairs of a data set and a seed count that all contenders of CORE have, as far as they were run at all: every
-    difference of two of them is then one over the same runs.
-    """
-    own = data[data.target.isin(group.sets)]
+def averaged(data: pd.DataFrame, column: str, sets: Sequence[str], title: str) -> Iterator[Line]:
+    """Make the line of a column over the rows of these data sets; nothing where the preset has none."""
+    own = data[data.target.isin(sets)]
     wide = own.groupby(["target", "seed", "contender"])[column].agg(lambda v: v.mean(skipna=False)).unstack()
     core = [name for name in CORE if name in wide and wide[name].notna().any()]
-    if SUBJECT not in core:
-        return None
-    common = wide.dropna(subset=core)
-    sets = sorted(common.index.unique("target"), key=natural)
-    return Line(
-        title,
-        sets,
-        sorted(common.index.unique("seed").tolist()),
-        common.groupby(level="target").mean().mean().to_dict(),
-        common.count().to_dict(),
-        len(common),
-        sorted(set(own.target) - set(sets), key=natural),
-    )
+    if SUBJECT in core:
+        common = wide.dropna(subset=core)
+        yield Line(title, common, sorted(set(own.target) - set(common.index.unique("target")), key=natural))
 
 
 def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str]) -> Table:
@@ -164,10 +157,10 @@ def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str]
     names = _contenders(data)
     rows: list[tuple[str, list[Cell | str]]] = []
     for line in lines:
-        shown = mark_best([line.cell(name, f"{line.means.get(name, 0.0):.2f}") for name in names])
-        differences = [line.means[SUBJECT] - line.means.get(rival, float("nan")) for rival in RIVALS]
+        shown = mark_best([line.cell(name, "{:.2f}".format) for name in names])
+        differences = [line.mean(SUBJECT) - line.mean(rival) for rival in RIVALS]
         gained = [Cell(NOT_RUN, ABSENT) if pd.isna(gain) else Cell(f"{gain:+.2f}") for gain in differences]
-        rows.append((line.title, [*shown, *gained, str(len(line.sets)), ", ".join(map(str, line.seeds))]))
+        rows.append((line.title, [*shown, *gained, line.n_sets, ", ".join(map(str, line.seeds))]))
     headings = [*names, *(f"gain on {name}" for name in RIVALS), "sets", "seeds"]
     left_out = sorted({name for line in lines for name in line.left_out}, key=natural)
     about = note(
@@ -187,10 +180,8 @@ def second_table(data: pd.DataFrame, lines: Sequence[Line]) -> Table:
     names = _contenders(shown)
     rows: list[tuple[str, list[Cell | str]]] = []
     for line in lines:
-        cells = [line.cell(name, seconds_text(line.means.get(name, 0.0))) for name in names]
-        paper = line.means.get(PAPER, float("nan"))
-        ratio = f"{line.means[SUBJECT] / paper:.2f}" if paper > 0 else NOT_RUN
-        rows.append((line.title, [*cells, ratio, str(len(line.sets))]))
+        ratio = f"{line.mean(SUBJECT) / paper:.2f}" if (paper := line.mean(PAPER)) > 0 else NOT_RUN
+        rows.append((line.title, [*(line.cell(name, seconds_text) for name in names), ratio, line.n_sets]))
     devices = sorted(set(shown.device) - {""})
     about = note(
         shown.assign(subsets=""),

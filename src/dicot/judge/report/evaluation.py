@@ -1,23 +1,30 @@
-"""The page of one evaluation: the verdict and what to do first, then the scores, the series, the map, the run."""
+"""The report of one evaluation: the verdict and what to do first, then the scores, the series, the map, the run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from dicot.judge.protocols import Features, fit_probe
+from dicot.core.errors import InputError
+from dicot.core.storage import write_atomic
+from dicot.data import Split
+from dicot.data.collection import labelled_cases
+from dicot.judge.bench.ledger import write_table
+from dicot.judge.evaluation import Evaluation
+from dicot.judge.evaluation.run import embed_labelled
+from dicot.judge.protocols import Features, every_protocol
 from dicot.judge.protocols.base import Labels
+from dicot.judge.protocols.linear import fit_linear
 from dicot.judge.protocols.subsets import stratified_cap
-from dicot.judge.report.figures import confusion, dots, loss_curve
+from dicot.judge.report.figures import class_series, confusion, dots, loss_curve, map_panels, series_text
 from dicot.judge.report.frame import shown_metrics
-from dicot.judge.report.page import Opening, render
-from dicot.judge.report.parts import Part, drawn
+from dicot.judge.report.page import Part, drawn, render
 from dicot.judge.report.scores import evaluation_table, merged
-from dicot.judge.report.sketches import Cases, channel_names, class_series, hover_map, series_text, shades
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import Trial, Verdict, verdict_table
 from dicot.use.projection import tsne
@@ -25,129 +32,100 @@ from dicot.use.projection import tsne
 POINTS = 2000  # of the map
 
 
-@dataclass(frozen=True, eq=False)
-class Hero:
-    """The contender that is looked at: its embeddings of the labelled cases, and its training where it had one."""
-
-    name: str
-    train: Features
-    test: Features
-    losses: Sequence[float] = ()
-    rates: Sequence[float] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class ShownCases:
-    """The labelled cases themselves, in the order of the embeddings, and what channels and classes are called."""
-
-    train: Cases
-    test: Cases
-    channels: Sequence[str] | None = None
-    classes: Mapping[object, str] = field(default_factory=dict)  # by label; others are their own names
-
-    def named(self, labels: Labels) -> NDArray[np.str_]:
-        """Give the names of labels."""
-        return np.array([self.classes.get(label, str(label)) for label in labels.tolist()])
-
-
-def evaluation_page(
-    title: str,
+def write_evaluation(
+    out: Path,
+    split: Split,
+    hero: str,
+    result: Evaluation,
     trial: Trial,
     found: Verdict,
-    hero: Hero,
-    shown: ShownCases,
     *,
-    steps: Sequence[tuple[str, str]] = (),
-    facts: Mapping[str, object] | None = None,
-    fixed: Sequence[str] = (),
-    protocols: Mapping[str, str] | None = None,
-    contenders: Mapping[str, str] | None = None,
+    steps: Sequence[tuple[str, str]],
+    facts: Mapping[str, object],
+    contenders: Mapping[str, str],
+    classes: Mapping[object, str],
     warning: str = "",
-) -> str:
-    """Show what was found, all scores, the classes, and of one contender its map, confusion matrix and training.
+) -> Iterator[Path]:
+    """Write scores.csv, the model of `hero` and report.html into the folder; yield each path once it is written.
 
-    `steps` are what to do next, as (why, command); `fixed` names the contenders that are the same for every seed;
-    `protocols` and `contenders` say what each is.
+    `steps` are what to do next, as (why, command). `contenders` says what each is, `classes` what labels are called.
     """
+    write_table(out / "scores.csv", result.results)
+    yield out / "scores.csv"
+    if (error := result.error(hero)) is not None:
+        raise InputError(f"{hero} failed, so there is no report: {error}")
+    times = {(one.contender, one.seed): one.fit_seconds for one in result.results if one.error is None}
+    told = {**facts, "seconds to fit": ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in times.items())}
+    model: Any = result.models[hero]
     parts = [
-        *_scores(trial, fixed, protocols or {}),
-        *_who(contenders or {}),
-        *_pictures(hero, shown),
-        *_training(hero),
+        Part("", lead=(found.sentence, *found.more)),
+        *score_parts(trial, result.fixed, contenders),
+        *case_parts(split, hero, result.embeddings.get(hero) or embed_labelled(model, split), classes),
     ]
-    opening = Opening(found.sentence, found.more, tuple(steps))
-    return render(title, drawn(parts), facts, warning, opening)
+    if hasattr(model, "save_pretrained"):
+        yield model.save_pretrained(out / "model")
+        told |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
+        figures = {"training": partial(loss_curve, model.history_.loss, model.history_.lr)}
+        parts.append(Part(f"Training of {hero}", figures=figures, text=f"{len(model.history_.loss)} steps."))
+    page = render(f"{hero} on {split.name}", drawn(parts), told, warning, steps)
+    write_atomic(out / "report.html", page.encode())
+    yield out / "report.html"
 
 
-def _scores(trial: Trial, fixed: Sequence[str], protocols: Mapping[str, str]) -> list[Part]:
+def protocol_texts(data: pd.DataFrame) -> dict[str, str]:
+    """Say what each protocol of the scores is."""
+    known = every_protocol()
+    return {name: known[name]().description for name in data.protocol.unique() if name in known}
+
+
+def score_parts(trial: Trial, fixed: Sequence[str], contenders: Mapping[str, str]) -> Iterator[Part]:
+    """Show all scores, the first as dots too, what training adds by each protocol, and who is who."""
     data = trial.data
     first = data[data.metric.isin(shown_metrics(data))]
-    parts = [Part("Scores", evaluation_table(first, fixed, protocols)), _overview(first)]
-    if (table := verdict_table(trial)) is not None:
-        parts.append(Part("Does training help? Protocol by protocol", table))
-    macro = data[data.metric.str.startswith("macro_f1") & ~data.metric.isin(first.metric)]
-    if len(macro):
-        parts.append(Part("Macro F1, which counts every class alike", evaluation_table(macro, fixed)))
-    return parts
-
-
-def _overview(data: pd.DataFrame) -> Part:
-    """Show the first protocol's first metric as dots."""
-    rows, _ = merged(data)
+    yield Part("Scores", evaluation_table(first, fixed, protocol_texts(data)))
+    rows, _ = merged(first)
     protocol, metric = rows.protocol.iloc[0], rows.metric.iloc[0]
     own = rows[(rows.protocol == protocol) & (rows.metric == metric)]
-    values = {name: rows.value.dropna().tolist() for name, rows in own.groupby("contender", sort=False)}
+    values = {name: runs.value.dropna().tolist() for name, runs in own.groupby("contender", sort=False)}
     runs = " Large dots: means; small dots: runs." if own.groupby("contender").size().max() > 1 else ""
     text = f"Beside each its mean. The axis spans these scores and need not begin at 0.{runs}"
-    return Part(f"{protocol}: {metric}", figures={"dots": partial(dots, values, metric)}, text=text)
+    yield Part(f"{protocol}: {metric}", figures={"dots": partial(dots, values, metric)}, text=text)
+    if (table := verdict_table(trial)) is not None:
+        yield Part("Does training help? Protocol by protocol", table)
+    macro = data[data.metric.str.startswith("macro_f1") & ~data.metric.isin(first.metric)]
+    if len(macro):
+        yield Part("Macro F1, which counts every class alike", evaluation_table(macro, fixed))
+    about = ((name, [what]) for name, what in contenders.items())
+    yield Part("Who is who", text_table("contender", about, ["what it is"], ""))
 
 
-def _who(contenders: Mapping[str, str]) -> list[Part]:
-    """Say what each contender is."""
-    if not contenders:
-        return []
-    table = text_table("contender", [(name, [what]) for name, what in contenders.items()], ["what it is"], "")
-    return [Part("Who is who", table)]
+def case_parts(
+    split: Split, hero: str, embedded: tuple[Features, Features], names: Mapping[object, str]
+) -> Iterator[Part]:
+    """Show some series of each class, and the map and the confusion matrix of one contender."""
+    x, y = labelled_cases(split.train).x, embedded[0].y
 
+    def named(labels: Labels) -> NDArray[np.str_]:
+        return np.array([names.get(label, str(label)) for label in labels.tolist()])
 
-def _pictures(hero: Hero, shown: ShownCases) -> list[Part]:
-    train, test = shown.named(hero.train.y), shown.named(hero.test.y)
+    train, test = named(y), named(embedded[1].y)
     classes = np.union1d(train, test)
-    look, channels = shades(classes), channel_names(shown.train.shape[1], shown.channels)
-    guesses = shown.named(fit_probe(hero.train).predict(hero.test.x))
-    flat = tsne(hero.test.x, seed=0, rows=stratified_cap(hero.test.y, POINTS))
-    tips = [
-        f"test case {row}, class {test[row]}" + ("" if guesses[row] == test[row] else f", taken for {guesses[row]}")
-        for row in flat.rows.tolist()
-    ]
-    where = (flat.points, test[flat.rows], tips, shown.test[flat.rows], channels, look)
-    wrong = (guesses != test)[flat.rows]
-    matrix = confusion_matrix(test, guesses, labels=classes)
-    about = (
-        f"{flat.title}. Point at a case, or tap it: what it is and its series appear below the map, a panel for each "
+    channels = split.train.channels or [f"channel {i}" for i in range(1, x.shape[1] + 1)]
+    yield Part(
+        "Some series of each class",
+        figures={"series": partial(class_series, x, train, channels, classes)},
+        text=series_text(len(np.unique(train)), x.shape[1]),
     )
-    about += "channel. Ringed: the linear probe with all training labels is wrong about it."
-    return [
-        Part(
-            "Some series of each class",
-            figures={"series": partial(class_series, shown.train, train, channels, look)},
-            text=series_text(train, shown.train.shape[1]),
-        ),
-        Part(
-            f"Map of the test cases by {hero.name}",
-            figures={"map": partial(hover_map, *where, wrong, flat.title)},
-            text=about,
-        ),
-        Part(
-            f"Confusion of the linear probe on {hero.name}",
-            figures={"confusion": partial(confusion, matrix, classes.tolist())},
-            text="Test cases, all training labels.",
-        ),
-    ]
-
-
-def _training(hero: Hero) -> list[Part]:
-    if not len(hero.losses):
-        return []
-    figures = {"training": partial(loss_curve, hero.losses, hero.rates)}
-    return [Part(f"Training of {hero.name}", figures=figures, text=f"{len(hero.losses)} steps.")]
+    guesses = named(fit_linear(embedded[0]).predict(embedded[1].x))
+    flat = tsne(embedded[1].x, seed=0, rows=stratified_cap(embedded[1].y, POINTS))
+    wrong = flat.points[(guesses != test)[flat.rows]]
+    yield Part(
+        f"Map of the test cases by {hero}",
+        figures={"map": partial(map_panels, {flat.title: (flat.points, test[flat.rows])}, classes, wrong)},
+        text="Ringed: the linear probe with all training labels is wrong about it. `dicot explore` shows the series.",
+    )
+    yield Part(
+        f"Confusion of the linear probe on {hero}",
+        figures={"confusion": partial(confusion, confusion_matrix(test, guesses, labels=classes), classes.tolist())},
+        text="Test cases, all training labels.",
+    )

@@ -1,4 +1,4 @@
-"""Figures as inline `<svg>` strings, drawn by matplotlib: curves, dots, points, maps, critical difference."""
+"""Figures as inline `<svg>` strings, drawn by matplotlib: curves, series, points, maps, critical difference."""
 
 import io
 import math
@@ -10,11 +10,13 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from dicot.core.errors import need_extra
+from dicot.data.inspection import decimate
 from dicot.judge.protocols.base import Floats, Labels
 from dicot.judge.report.stats import ALPHA, average_ranks, cliques, nemenyi, wilcoxon_holm
+
+Cases = NDArray[np.floating]  # (N, C, T)
 
 # Okabe and Ito's palette, told apart with all common forms of colour blindness; black stands in for its pale yellow.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -34,6 +36,8 @@ LINE = 0.15  # of a further line of a label
 MAX_WIDTH = 27  # letters of a label before it breaks
 GAP, NUMBER = 4, 8  # points from a line to its rank, and how many times that to its name
 LABEL_GAP = 0.04  # of the axis' height between two labels
+PER_CLASS, MAX_CLASSES, MAX_CHANNELS = 3, 12, 12  # of series that are drawn
+SAMPLES = 160  # of a drawn series; a longer one is drawn by the least and the greatest value of each stretch
 
 STYLE: Any = {  # matplotlib types its setting names, but is not always installed
     "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
@@ -51,17 +55,8 @@ STYLE: Any = {  # matplotlib types its setting names, but is not always installe
 }
 
 
-def need_matplotlib() -> None:
-    """Raise an error where it is not installed, before any work is done for a figure."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise need_extra("matplotlib", "report", "Drawing a figure") from error
-
-
 def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> str:
     """Draw on a fresh figure and return it as an element that can stand inside a page."""
-    need_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -92,7 +87,7 @@ def plain_log(axis: Any) -> None:
 
 def legend_text(label: object) -> str:
     """Return the label so that a legend shows it, whatever it begins with."""
-    text = str(label)
+    text = _cut(str(label), LEGEND_WIDTH - 4)
     return f" {text}" if text.startswith("_") else text  # matplotlib hides names with a leading underscore
 
 
@@ -183,30 +178,6 @@ def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
     return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
 
 
-def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> str:
-    """Draw on how many data sets `baseline` is better, equal and worse than each name."""
-    looks = ((PALETTE[0], "white"), ("#d8dde3", "black"), (PALETTE[4], "black"))
-    words = (f"{baseline} better", "equal", f"{baseline} worse")
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        for row, three in enumerate(counts.values()):
-            start = 0.0
-            for count, (colour, ink), word in zip(three, looks, words, strict=True):
-                share = 100 * count / sum(three)
-                axes.barh(row, share, left=start, color=colour, height=0.7, label=word if row == 0 else None)
-                if share >= 4:
-                    axes.text(start + share / 2, row, str(count), ha="center", va="center", color=ink, fontsize=8)
-                start += share
-        axes.axvline(50, color=GREY, linewidth=0.8, linestyle="--")
-        axes.set_yticks(range(len(counts)), list(counts))
-        axes.set(xlim=(0, 100), ylim=(len(counts) - 0.5, -0.6), xlabel="share of the data sets, %")
-        axes.tick_params(axis="y", length=0)
-        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8)
-
-    return svg(draw, (7.2, 1.2 + 0.27 * len(counts)), f"Data sets on which {baseline} is better, equal or worse")
-
-
 def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong: Sequence[str] = ()) -> str:
     """Draw (seconds to fit, score) by name, time on a logarithmic axis; the names in `strong` stand out."""
 
@@ -228,11 +199,70 @@ def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong
     return svg(draw, (7.2, 4.6), f"{y_label} against seconds to fit of {len(points)} contenders")
 
 
-def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
-    """Draw maps (points (N, 2), labels (N,)) by name side by side, with the same colours for the same classes."""
-    classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
-    size = 7.0 if max(len(labels) for _, labels in panels.values()) < MANY_POINTS else 2.0
+def class_series(x: Cases, labels: Labels, channels: Sequence[str], classes: Labels) -> str:
+    """Draw a few cases of each class over one another, a strip for each channel, with one scale per channel.
+
+    Of many classes those with the most cases are drawn, of many channels the first ones. `classes` gives the colours.
+    """
+    names, counts = np.unique(labels, return_counts=True)
+    largest = sorted(np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist())
+    rng = np.random.default_rng(0)
+    chosen = [rng.choice(np.flatnonzero(labels == names[i]), min(PER_CLASS, counts[i]), replace=False) for i in largest]
+    shown = x[:, :MAX_CHANNELS].astype(np.float64)
+    values = shown[np.concatenate(chosen)]
+    low, high = values.min(axis=(0, 2)), values.max(axis=(0, 2))
+    span = np.where(high > low, high - low, 1.0)
+    strips = -np.arange(len(low))
+    ticks = [f"{_cut(c, 24)}\n{a:.3g} to {b:.3g}" for c, a, b in zip(channels, low, high, strict=False)]
+    across = min(3, len(largest))
+    rows = -(-len(largest) // across)
+
+    def draw(figure: Any) -> None:
+        grid = figure.subplots(rows, across, squeeze=False)
+        for number, axes in enumerate(grid.flat):
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            if number >= len(largest):
+                continue
+            name = names[largest[number]]
+            axes.set_title(f"{_cut(str(name), 20)} ({counts[largest[number]]})")
+            colour = PALETTE[int(np.flatnonzero(classes == name)[0]) % len(PALETTE)]
+            for case in shown[chosen[number]]:
+                line = decimate((case - low[:, None]) / span[:, None], SAMPLES) * 0.85 + strips[:, None]
+                axes.plot(line.T, color=colour, linewidth=0.8, alpha=0.7)
+            if number % across == 0:
+                axes.set_yticks(strips + 0.4, ticks, fontsize=7)
+                axes.tick_params(length=0)
+
+    size = (7.2, rows * (0.5 + max(0.8, 0.35 * len(low))))
+    return svg(draw, size, f"Some series of {len(largest)} classes")
+
+
+def series_text(n_classes: int, n_channels: int) -> str:
+    """Say what `class_series` draws and what it leaves out."""
+    text = f"Up to {PER_CLASS} training cases of each class, drawn at random; in brackets the number of its cases. "
+    text += "Every channel has one scale for all classes, the range below its name."
+    text += f" Shown are the {MAX_CLASSES} largest of {n_classes} classes." if n_classes > MAX_CLASSES else ""
+    several = n_channels > MAX_CHANNELS
+    return text + (f" Shown are the first {MAX_CHANNELS} of {n_channels} channels." if several else "")
+
+
+def _cut(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def map_panels(
+    panels: Mapping[str, tuple[Floats, Labels]], classes: Labels | None = None, ringed: Floats | None = None
+) -> str:
+    """Draw maps (points (N, 2), labels (N,)) by name side by side, with the same colours for the same classes.
+
+    Points (N, 2) in `ringed` have a ring around them.
+    """
+    if classes is None:
+        classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
     across = min(3, len(panels))
+    few = max(len(labels) for _, labels in panels.values()) < MANY_POINTS
+    size = 2.0 if not few else 7.0 if across > 1 else 16.0
     rows = -(-len(panels) // across)
 
     def draw(figure: Any) -> None:
@@ -243,13 +273,16 @@ def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
             axes.axis("on")
             axes.set_title(name)
             _by_class(axes, points, labels, classes, size)
+        if ringed is not None:
+            axes.scatter(*ringed.T, s=2.5 * size, facecolors="none", edgecolors="black", linewidths=0.6)
         if len(classes) <= MAX_LEGEND:
             handles, names = grid.flat[0].get_legend_handles_labels()
             ncols = max(1, min(10, LEGEND_WIDTH // (4 + max(map(len, names)))))
-            look = {"frameon": False, "fontsize": 8, "markerscale": 2 if size > 2 else 4}
+            look = {"frameon": False, "fontsize": 8, "markerscale": 2 if few else 4}
             figure.legend(handles, names, loc="outside lower center", ncols=ncols, **look)
 
-    return svg(draw, (7.2, 0.6 + 2.4 * rows), f"Maps of {', '.join(panels)}")
+    height = 2.4 if across > 1 else 4.8
+    return svg(draw, (7.2, 0.6 + height * rows), f"Maps of {', '.join(panels)}")
 
 
 def _by_class(axes: Any, xy: Floats, y: Labels, classes: Labels, size: float) -> None:

@@ -11,16 +11,10 @@ import pandas as pd
 from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS
 from dicot.judge.classical import CLASSICAL
-from dicot.judge.evaluation.result import TIDY, Result
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.metrics import (
-    CLASSIFICATION_METRICS,
-    CLUSTERING_METRICS,
-    COST_METRICS,
-    Metric,
-    find_metric,
-)
+from dicot.judge.protocols import PROTOCOLS, Metric, find_metric
+from dicot.judge.protocols.base import CLASSIFICATION_METRICS, CLUSTERING_METRICS, COST_METRICS
 from dicot.judge.protocols.subsets import fixed_per_class, stratified_fraction
+from dicot.judge.result import TIDY, Result
 
 OPTIONAL: dict[str, Any] = dict.fromkeys(("suite", "source", "target", "subsets"), "") | {
     one.name: one.default for one in fields(Result) if one.name in TIDY and one.default is not MISSING
@@ -29,7 +23,7 @@ SETTINGS = ("contender", "schedule", "precision", "trial")
 LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
 CONTROLS = ("random", "calibrated")  # every table of methods has them; as in dicot.model.controls, without torch
 REFERENCES = ("supervised", "end-to-end")  # what sees every label
-FIRST: list[str] = []  # contenders that stand first in a table, in this order; dicot.paper.lines adds the paper's
+FIRST: list[str] = []  # contenders that stand first in a table, in this order; dicot.paper.numbers adds the paper's
 # Protocols that answer the same question: with all labels, with one in a hundred.
 ALL_LABELS = ("linear", "ridge", "forest", "finetune-100")
 SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys(("forest_1pct", "finetune-1"), "few_1pct")
@@ -39,25 +33,22 @@ SUBSET_NOTES = {
     "per-seed": "drawn anew by each seed",
 }
 ALONE, SHARED = ", alone", " (shared)"  # behind the name of a device
-TIMED = "fit_seconds"  # the metric of runs that are measured, each by itself
 FORESTS = ("forest", "forest_1pct")  # which are trained when they score
 NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit
+METRICS = [metric.name for metric in (*CLASSIFICATION_METRICS, *CLUSTERING_METRICS, *COST_METRICS)]
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Make the frame of tidy rows; each needs contender, protocol, metric, seed and value, a failed one an error."""
-    data = pd.DataFrame([{**OPTIONAL, **row} for row in rows], columns=list(TIDY))
-    seconds = dict.fromkeys(("value", "fit_seconds", "embed_seconds", "score_seconds"), float)
-    return _with_times(data.astype({**seconds, "error": object, "trial": bool}))
+    """Make the frame of tidy rows; each needs contender, protocol, metric, seed and value, a failed one an error.
 
-
-def _with_times(data: pd.DataFrame) -> pd.DataFrame:
-    """Add `seconds` and `on`: how long a run trained where it was alone on a device with a name, NaN and "" elsewhere.
-
-    A row tells that by its device (", alone"), or is one that measures a fit; the same fit of its suite has its time.
-    A forest is trained when it scores, so that counts too.
+    It has two more columns, `seconds` and `on`: how long a run trained where it was alone on a device with a name, NaN
+    and "" elsewhere. A row tells that by its device (", alone"), or is one that measures a fit; the same fit of its
+    suite has its time. A forest is trained when it scores, so that counts too.
     """
-    timed = (data.metric == TIMED) & data.error.isna() & ~data.device.isin(("", "cpu"))
+    data = pd.DataFrame([{**OPTIONAL, **row} for row in rows], columns=list(TIDY))
+    numbers = dict.fromkeys(("value", "fit_seconds", "embed_seconds", "score_seconds"), float)
+    data = data.astype({**numbers, "error": object, "trial": bool})
+    timed = (data.metric == "fit_seconds") & data.error.isna() & ~data.device.isin(("", "cpu"))
     alone = (timed | data.device.str.endswith(ALONE)) & ~data.device.str.endswith(SHARED)
     forest = data.score_seconds.where(data.protocol.isin(FORESTS), 0.0)
     data = data.assign(
@@ -98,13 +89,24 @@ def natural(text: str) -> list[tuple[int, int, str]]:
 def placed(data: pd.DataFrame, columns: Iterable[str], fields: Sequence[str] = LINE) -> pd.DataFrame:
     """Add where each row stands in a table: the categories `line` and `column`, both in the order of a table.
 
-    `columns` names the column of each row; rows that differ in one of `fields` have lines of their own.
+    `columns` names the column of each row; rows that differ in one of `fields` have lines of their own. A line is
+    called by its contender, and by those settings in which the contender's lines differ.
     """
     names = pd.Series(list(columns), index=data.index, dtype=object)
-    lines = pd.Series(list(data[list(fields)].itertuples(index=False, name=None)), index=data.index, dtype=object)
-    labels = _labels(sorted(set(lines), key=lambda line: _order(dict(zip(fields, line, strict=True)))), fields)
+    lines = data.assign(**{} if "protocol" in fields else {"protocol": ""})[list(LINE)].drop_duplicates()
+    order = sorted(lines.contender.unique(), key=contender_order)
+    lines = lines.assign(place=lines.contender.map(order.index), other=lines.schedule != PAPER_SCHEDULE)
+    lines = lines.sort_values(["place", "protocol", "other", "schedule", "precision", "trial"])
+    several = lines.groupby("contender")[["protocol", "schedule", "precision"]].nunique() > 1
+    labels: list[str] = []
+    for line in lines.to_dict("records"):
+        differ = [name for name in several.columns if several.loc[line["contender"], name]]
+        label = ", ".join([line["contender"], *(line[name] or f"no {name}" for name in differ)])
+        label += " (trial)" if line["trial"] else ""
+        labels.append(label if label not in labels else f"{label} ({len(labels)})")
+    own = data[list(fields)].merge(lines.assign(label=labels)[[*fields, "label"]], on=list(fields), how="left")
     return data.assign(
-        line=pd.Categorical(lines.map(labels), list(labels.values()), ordered=True),
+        line=pd.Categorical(own.label, labels, ordered=True),
         column=pd.Categorical(names, sorted(names.unique(), key=natural), ordered=True),
     )
 
@@ -112,18 +114,8 @@ def placed(data: pd.DataFrame, columns: Iterable[str], fields: Sequence[str] = L
 def by_data_set(data: pd.DataFrame, metrics: Sequence[str], protocols: Sequence[str] | None = None) -> pd.DataFrame:
     """Place the rows of these metrics (by these protocols), a column per data set, for several metrics one for each."""
     chosen = data[data.metric.isin(metrics) & (True if protocols is None else data.protocol.isin(protocols))]
-    if chosen.empty:
-        asked = ", ".join(protocols or ["any protocol"])
-        raise InputError(f"There is no record of {' and '.join(metrics)} by {asked}.")
     sets = data_sets(chosen)
     return placed(chosen, sets if len(metrics) == 1 else sets + " " + chosen.metric)
-
-
-def _order(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort lines by contender, then by what its own lines differ in."""
-    schedule = line["schedule"]
-    how = (line.get("protocol", ""), schedule != PAPER_SCHEDULE, schedule, line["precision"], line["trial"])
-    return (*contender_order(line["contender"]), *how)
 
 
 def contender_order(name: str) -> tuple[int, int, str]:
@@ -132,22 +124,6 @@ def contender_order(name: str) -> tuple[int, int, str]:
     if name in FIRST:
         return 0, FIRST.index(name), ""
     return (2, last.index(name), "") if name in last else (1, 0, name)
-
-
-def _labels(lines: Sequence[tuple[Any, ...]], fields: Sequence[str]) -> dict[tuple[Any, ...], str]:
-    """Name each line: the contender, and only those settings in which its own lines differ."""
-    rows = [dict(zip(fields, line, strict=True)) for line in lines]
-    seen: dict[tuple[str, str], set[str]] = {}  # what the lines of a contender have in a field
-    for row in rows:
-        for name in ("protocol", "schedule", "precision"):
-            seen.setdefault((row["contender"], name), set()).add(row.get(name, ""))
-    out: dict[tuple[Any, ...], str] = {}
-    for line, row in zip(lines, rows, strict=True):
-        differ = [name for name in ("protocol", "schedule", "precision") if len(seen[row["contender"], name]) > 1]
-        words = ", ".join([row["contender"], *(row[name] or f"no {name}" for name in differ)])
-        label = words + (" (trial)" if row["trial"] else "")
-        out[line] = label if label not in out.values() else f"{label} ({len(out)})"
-    return out
 
 
 def compact(runs: pd.DataFrame) -> pd.DataFrame:
@@ -165,8 +141,7 @@ def seed_averages(runs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Average over these columns per seed: lines x seeds, NaN for a seed that one of them lacks."""
     chosen = runs[runs.column.isin(list(columns))]
     per_set = chosen.groupby(["line", "seed", "column"], observed=True).value.agg(lambda v: v.mean(skipna=False))
-    wide = per_set.unstack().reindex(columns=list(columns))
-    return wide.mean(axis=1, skipna=False).unstack()
+    return per_set.unstack().reindex(columns=list(columns)).mean(axis=1, skipna=False).unstack()
 
 
 def metric_of(runs: pd.DataFrame) -> pd.Series:
@@ -176,8 +151,7 @@ def metric_of(runs: pd.DataFrame) -> pd.Series:
 
 def metric_names(data: pd.DataFrame) -> list[str]:
     """List the metrics there are, in the order in which protocols declare them."""
-    known = [metric.name for metric in (*CLASSIFICATION_METRICS, *CLUSTERING_METRICS, *COST_METRICS)]
-    return sorted(data.metric.unique(), key=lambda name: (*known, name).index(name))
+    return sorted(data.metric.unique(), key=lambda name: (*METRICS, name).index(name))
 
 
 def metric_name(runs: pd.DataFrame) -> str:
@@ -232,9 +206,7 @@ def subset_notes(runs: pd.DataFrame) -> list[str]:
     for choice, rows in drawn.groupby("subsets"):
         which = "" if drawn.protocol.nunique() == 1 else f" ({', '.join(sorted(rows.protocol.unique(), key=natural))})"
         out.append(f"Labelled cases: {SUBSET_NOTES[choice]}{which}.")
-    for share, targets in (
-        drawn.groupby(drawn.protocol.map(lambda name: SAME_LABELS.get(name, name))).target.unique().items()
-    ):
+    for share, targets in drawn.groupby(drawn.protocol.replace(SAME_LABELS)).target.unique().items():
         counts = [f"{name} {count}" for name in sorted(targets, key=natural) if (count := labelled_count(name, share))]
         # "5 per class" speaks for itself, unless it is all there is.
         telling = share.endswith("pct") or any(" all " in one for one in counts)
@@ -245,22 +217,14 @@ def subset_notes(runs: pd.DataFrame) -> list[str]:
 def labelled_count(data_set: str, protocol: str) -> str:
     """Say how many of its training cases a protocol sees the labels of; empty where that is not known."""
     known = DATASETS.registered(data_set)
-    sizes = known.class_sizes if known is not None else ()
-    if not sizes or protocol not in PROTOCOLS:
+    if known is None or not known.class_sizes or protocol not in PROTOCOLS:
         return ""
-    made = PROTOCOLS[protocol]()
-    y, share, per_class = (
-        np.repeat(np.arange(len(sizes)), sizes),
-        getattr(made, "fraction", None),
-        getattr(made, "per_class", None),
-    )
-    if share is not None:
-        count = len(stratified_fraction(y, share, 0))
-    elif per_class is not None:
-        count = len(fixed_per_class(y, per_class, 0))
-    else:
-        return ""
-    return f"all {count:,}" if count == len(y) else f"{count:,} of {len(y):,}"
+    y, made = np.repeat(np.arange(len(known.class_sizes)), known.class_sizes), PROTOCOLS[protocol]()
+    for name, draw in (("fraction", stratified_fraction), ("per_class", fixed_per_class)):
+        if (share := getattr(made, name, None)) is not None:
+            count = len(draw(y, share, 0))
+            return f"all {count:,}" if count == len(y) else f"{count:,} of {len(y):,}"
+    return ""
 
 
 def require_controls(runs: pd.DataFrame, what: str) -> None:

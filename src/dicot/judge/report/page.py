@@ -1,42 +1,129 @@
-"""The page: one template, one style sheet, and a second one for a page that begins with a verdict."""
+"""Reports as files: the parts of a report as a page, as Markdown and as figures; and a page of drawn windows."""
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from dicot.core.errors import need_extra
-from dicot.judge.report.parts import Part
-from dicot.judge.report.tables import LONG_TEXT
+from dicot.core.progress import Bar
+from dicot.core.storage import write_atomic
+from dicot.data.cases import Array
+from dicot.data.inspection import extreme_places
+from dicot.judge.report.tables import LONG_TEXT, Table, markdown_text, to_markdown
+
+LONGEST = 80  # bytes of a slug, so that a prefix and a suffix have room in the 255 of a file name
+WIDTH, STRIP, SPACE = 320, 54, 6  # of a drawn window, of a channel in it and between two, in units of the drawing
+MOST_POINTS = 640  # of a line; longer ones are drawn by the least and the greatest value of each stretch
 
 
-class Opening(NamedTuple):
-    """What a page that decides something begins with: a sentence, further ones, and (why, command) to go on with."""
+@dataclass(frozen=True)
+class Part:
+    """A title with a table, figures by file name and a sentence about the figures, each if there is one.
 
-    sentence: str
-    more: tuple[str, ...] = ()
-    steps: tuple[tuple[str, str], ...] = ()
+    A first part without a title is the opening: what the whole report comes to.
+    """
+
+    title: str
+    table: Table | None = None
+    figures: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # drawn last, because that takes time
+    text: str = ""
+    lead: tuple[str, ...] = ()  # paragraphs between the title and the table
+    level: int = 2  # of the heading
+    anchor: str = ""  # by which a page can be entered here
+    drawings: Mapping[str, str] = field(default_factory=dict)  # the figures as svg, once they are drawn
+
+
+def need_packages() -> None:
+    """Raise an error where a page or a figure could not be made, before any work is done for it."""
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise need_extra("jinja2 and matplotlib", "report", "A page") from error
+
+
+def drawn(parts: Iterable[Part], *, named_only: bool = False) -> list[Part]:
+    """Draw all figures, each under a file name of its own, whatever the data sets are called.
+
+    `named_only` gives them their names and draws nothing: for a text that only refers to them.
+    """
+    parts, out, taken = list(parts), [], set[str]()
+    with Bar("report", sum(len(part.figures) for part in parts)) as bar:
+        for part in parts:
+            drawings = {}
+            for name, draw in part.figures.items():
+                bar.update(len(taken), part.title)
+                free = next(one for i in count(1) if (one := f"{name}-{i}" if i > 1 else name).lower() not in taken)
+                taken.add(free.lower())  # capitals alone make no other file everywhere
+                drawings[free] = "" if named_only else draw()
+            out.append(replace(part, drawings=drawings))
+    return out
+
+
+def write_pages(
+    folder: Path, title: str, parts: Iterable[Part], facts: Mapping[str, object], banner: str = ""
+) -> list[Path]:
+    """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
+    need_packages()
+    shown = drawn(parts)
+    texts = {"report.html": render(title, shown, facts, banner), "report.md": to_document(title, facts, banner, shown)}
+    texts |= {f"{name}.svg": svg for part in shown for name, svg in part.drawings.items()}
+    for name, text in texts.items():
+        write_atomic(folder / name, text.encode())
+    return [folder / name for name in texts]
 
 
 def render(
     title: str,
     parts: Sequence[Part],
-    facts: Mapping[str, object] | None = None,
+    facts: Mapping[str, object],
     banner: str = "",
-    opening: Opening | None = None,
+    steps: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Make the page: title, a warning if there is one, the facts of the run (version, seed, command ...), the parts.
 
-    A page with an opening begins with that, and its facts come last.
+    A page with an opening begins with that and with `steps` to go on with, as (why, command); its facts come last.
     """
-    need_jinja2()
+    own, rest = _opening(parts)
+    return _filled(
+        "page.html", title=title, opening=own, parts=rest, facts=facts, banner=banner, steps=steps, long_text=LONG_TEXT
+    )
+
+
+def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Sequence[Part]) -> str:
+    """Write Markdown; figures are files beside it."""
+    opening, rest = _opening(parts)
+    lines = [f"# {markdown_text(title)}", ""]
+    lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
+    lines += [line for text in opening for line in (markdown_text(text), "")]
+    lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
+    for part in rest:
+        lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
+        lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
+        lines += [to_markdown(part.table)] if part.table is not None else []
+        lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
+        lines += [markdown_text(part.text)] if part.text else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _opening(parts: Sequence[Part]) -> tuple[Sequence[str], Sequence[Part]]:
+    """Part the opening's sentences from the other parts."""
+    return (parts[0].lead, parts[1:]) if parts and not parts[0].title else ((), parts)
+
+
+def _filled(template: str, **values: Any) -> str:
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(loader=PackageLoader("dicot.judge.report"), autoescape=True)
     environment.filters["code"] = _code
-    page = environment.get_template("page.html")
-    text: str = page.render(
-        title=title, parts=parts, facts=facts or {}, banner=banner, opening=opening, long_text=LONG_TEXT
-    )
+    text: str = environment.get_template(template).render(values)
     return text
 
 
@@ -47,9 +134,76 @@ def _code(text: str) -> str:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def need_jinja2() -> None:
-    """Raise an error where it is not installed, before any work is done for a page."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise need_extra("jinja2", "report", "A page") from error
+def slug(text: str) -> str:
+    """Letters, digits, - and _ of a text, never empty: a file name that stays in its folder."""
+    plain = "".join(c if c.isalnum() or c in "-_" else " " for c in unicodedata.normalize("NFKC", text))
+    words = [word.strip("-") for word in plain.split()]
+    cut = "-".join(filter(None, words)).encode()[:LONGEST].decode(errors="ignore")
+    return cut.strip("-") or "unnamed"
+
+
+def folder_name(text: str) -> str:
+    """The text itself where it can be a folder's name, otherwise its slug and a hash, which no other text has."""
+    plain = slug(text)
+    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnWindow:
+    """A window on a page: its series, and what is said of it."""
+
+    title: str
+    values: Array  # (C, T), NaN where a value is missing
+    facts: Mapping[str, str]
+    span: tuple[str, str] = ("", "")  # where it begins and ends, below the picture
+    marked: bool = False  # stands out, as the window that others are compared with
+
+
+def windows_page(
+    title: str,
+    lead: Sequence[str],
+    windows: Sequence[DrawnWindow],
+    channels: Sequence[str],
+    facts: Mapping[str, object],
+) -> str:
+    """Draw windows (C, T) of the same channels; each channel has one scale on the whole page.
+
+    The page is one file without scripts, follows light and dark, and has one column on a phone.
+    """
+    scales = [_scale(np.concatenate([window.values[number] for window in windows])) for number in range(len(channels))]
+    tops = [number * (STRIP + SPACE) + SPACE / 2 for number in range(len(channels))]
+
+    def paths(values: Array) -> list[str]:
+        strips = zip(values.astype(np.float64), tops, scales, strict=True)
+        return [line_path(top + STRIP * (1 - (row - low) / (high - low))) for row, top, (low, high) in strips]
+
+    return _filled(
+        "windows.html",
+        title=title,
+        lead=lead,
+        facts=facts,
+        windows=[(window, list(zip(channels, tops, paths(window.values), strict=True))) for window in windows],
+        scales=[(name, f"{low:.4g}", f"{high:.4g}") for name, (low, high) in zip(channels, scales, strict=True)],
+        width=WIDTH,
+        height=len(channels) * (STRIP + SPACE),
+        strip=STRIP,
+    )
+
+
+def _scale(values: Array) -> tuple[float, float]:
+    """Return the least and the greatest known value; never the same."""
+    known = values[np.isfinite(values)].astype(np.float64)
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def line_path(heights: Array) -> str:
+    """Return the path of a line over the width of a picture; it is broken where a value is missing."""
+    at = np.linspace(0, WIDTH, len(heights))
+    if len(heights) > MOST_POINTS:
+        rows = np.unique(extreme_places(heights[None], MOST_POINTS))
+        at, heights = at[rows], heights[rows]
+    known = np.isfinite(heights)
+    begins = known & ~np.concatenate([[False], known[:-1]])
+    points = zip(at[known].tolist(), heights[known].tolist(), begins[known].tolist(), strict=True)
+    return "".join(f"{'M' if first else 'L'}{x:.1f} {y:.1f}" for x, y, first in points)

@@ -6,12 +6,11 @@ from statistics import fmean, stdev
 
 import pandas as pd
 
-from dicot.judge.protocols.metrics import find_metric
+from dicot.judge.protocols import find_metric
 from dicot.judge.report.frame import (
     CONTROLS,
     contender_of,
     data_sets,
-    decimals,
     direction,
     metric_name,
     metric_of,
@@ -20,7 +19,6 @@ from dicot.judge.report.frame import (
     seeds_of,
     subset_notes,
 )
-from dicot.judge.report.stats import interval
 from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, best_note, mark_best, text_table
 
 MANY_SETS = 8  # more data sets stand below one another, not side by side
@@ -29,15 +27,14 @@ MAX_REASON = 300  # letters of an error message in a table; the CSV file holds a
 
 def score_cell(values: Sequence[float], seeds: Sequence[int], digits: int, n_seeds: int) -> Cell:
     """Print mean and sample standard deviation over seeds and draws, and say what is missing or failed (NaN)."""
-    scored = {(seed, i): value for i, (seed, value) in enumerate(zip(seeds, values, strict=True)) if value == value}
+    scored = [(seed, value) for seed, value in zip(seeds, values, strict=True) if value == value]
     if not scored:
         return Cell(FAILED, FAILED)
-    mean = fmean(scored.values())
+    numbers = [value for _, value in scored]
+    mean, seen = fmean(numbers), len({seed for seed, _ in scored})
     text = f"{round(mean, digits) + 0.0:.{digits}f}"  # no minus zero
-    if len(scored) > 1:
-        text += f" ± {stdev(scored.values()):.{digits}f}"
-    if (seen := len({seed for seed, _ in scored})) < n_seeds:
-        text += f" ({seen} of {n_seeds} seeds)"
+    text += f" ± {stdev(numbers):.{digits}f}" if len(numbers) > 1 else ""
+    text += f" ({seen} of {n_seeds} seeds)" if seen < n_seeds else ""
     if len(scored) < len(values):  # an average over the runs that happened to survive cannot be called the best
         return Cell(f"{text}, rest {FAILED}", FAILED)
     return Cell(text, mean=round(mean, digits))
@@ -57,20 +54,22 @@ def score_table(
     tells where nothing is missing although there is no run.
     """
     metrics, n_seeds = metric_of(runs), len(seeds_of(runs))
-    cells = {}
-    lists = runs.groupby(["line", "column"], observed=True)[["value", "seed", "draw"]].agg(list)
-    for (line, column), values, seeds, draws in lists.itertuples():
-        constant = line in fixed and set(draws) == {1} and len(set(values)) == 1
-        shown = (values[:1], seeds[:1]) if constant else (values, seeds)
-        cells[line, column] = score_cell(*shown, metrics[column].decimals, 1 if constant else n_seeds)
     lines, columns = list(runs.line.cat.categories), list(runs.column.cat.categories)
-    by_column = []
-    for column in columns:
-        entries = [
-            cells.get((line, column), Cell("") if empty(line, column) else Cell(NOT_RUN, ABSENT)) for line in lines
-        ]
-        by_column.append(mark_best(entries, direction(metrics[column])) if marked else entries)
-    return text_table("contender", zip(lines, zip(*by_column, strict=True), strict=True), columns, note)
+    groups = runs.groupby(["line", "column"], observed=True)
+    rows = groups[["value", "seed", "draw"]].agg(list).to_dict("index")
+
+    def shown(line: str, column: str) -> Cell:
+        if (line, column) not in rows:
+            return Cell("") if empty(line, column) else Cell(NOT_RUN, ABSENT)
+        values, seeds, draws = rows[line, column].values()
+        constant = line in fixed and set(draws) == {1} and len(set(values)) == 1
+        n = 1 if constant else len(values)
+        return score_cell(values[:n], seeds[:n], metrics[column].decimals, 1 if constant else n_seeds)
+
+    entries = {column: [shown(line, column) for line in lines] for column in columns}
+    if marked:
+        entries = {column: mark_best(cells, direction(metrics[column])) for column, cells in entries.items()}
+    return text_table("contender", zip(lines, zip(*entries.values(), strict=True), strict=True), columns, note)
 
 
 def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviation over") -> str:
@@ -80,14 +79,16 @@ def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviat
     return f"{what} seeds {', '.join(map(str, seeds))}."
 
 
+def _broken(data: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows of failed jobs, each with its reason in one line."""
+    rows = data[data.error.notna()]
+    return rows.assign(reason=rows.error.map(lambda text: " ".join(text.split())))
+
+
 def failures(data: pd.DataFrame) -> str:
     """Give each reason once, with the contenders it hit."""
-    broken = data[data.error.notna()]
-    reasons = broken.error.map(lambda text: " ".join(text.split()))
-    return " ".join(
-        f"{', '.join(rows.contender.unique())} {FAILED}: {reason}"
-        for reason, rows in broken.groupby(reasons, sort=False)
-    )
+    by_reason = _broken(data).groupby("reason", sort=False).contender.unique()
+    return " ".join(f"{', '.join(names)} {FAILED}: {reason}" for reason, names in by_reason.items())
 
 
 def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
@@ -165,12 +166,10 @@ def _spread_text(data: pd.DataFrame, fixed: Sequence[str]) -> str:
         f"{count} draws of the labelled cases{each} for {', '.join(own.index)}"
         for count, own in draws[draws > 1].groupby(draws, sort=False)
     )
-    same = f"The same for all seeds: {', '.join(fixed)}." if fixed and len(seeds) > 1 else ""
-    if not drawn:
-        return " ".join(filter(None, (seeds_text(seeds), same)))
-    if len(seeds) == 1:
+    if drawn and len(seeds) == 1:
         return f"One run (seed {seeds[0]}); mean ± sample standard deviation over {drawn}."
-    return " ".join(filter(None, (f"{seeds_text(seeds)[:-1]}, and over {drawn}.", same)))
+    text = f"{seeds_text(seeds)[:-1]}, and over {drawn}." if drawn else seeds_text(seeds)
+    return text + (f" The same for all seeds: {', '.join(fixed)}." if fixed and len(seeds) > 1 else "")
 
 
 def data_set_table(runs: pd.DataFrame) -> Table:
@@ -194,40 +193,15 @@ def cost_table(runs: pd.DataFrame) -> Table:
     return score_table(runs, about, marked=False, empty=lambda line, column: contender[line] in CONTROLS)
 
 
-def interval_table(runs: pd.DataFrame) -> Table:
-    """Show the half widths of both 95 % intervals per data set."""
-    require_controls(runs, "Intervals per data set")
-    digits = decimals(runs)
-
-    def shown(rows: pd.DataFrame) -> Cell:
-        values = rows.value.dropna()
-        if len(values) < len(rows):
-            return Cell(FAILED, FAILED if values.empty else "")
-        if len(values) < 2:
-            return Cell("one seed")
-        return Cell(" / ".join(f"{half:.{digits}f}" for half in (interval(values)[1], interval(values, "t")[1])))
-
-    cells = {key: shown(rows) for key, rows in runs.groupby(["line", "column"], observed=True)}
-    columns = list(runs.column.cat.categories)
-    absent = Cell(NOT_RUN, ABSENT)
-    lines = ((line, [cells.get((line, column), absent) for column in columns]) for line in runs.line.cat.categories)
-    about = "Half widths of the 95 % interval of the mean: 1.96 standard errors as in the paper / Student's t (D-61)."
-    table = text_table("contender", lines, columns, note(runs, about))
-    return table if len(columns) <= MANY_SETS else table.turned("data set")
-
-
 def failure_table(data: pd.DataFrame) -> Table | None:
     """List every job that failed, with its reason, its seeds and protocols; None without any."""
-    broken = data[data.error.notna()]
+    broken = _broken(data)
     if broken.empty:
         return None
-    reasons = broken.error.map(lambda text: " ".join(text.split()))
-    jobs = broken.assign(data=data_sets(broken), reason=reasons).groupby(
-        ["contender", "schedule", "data", "reason"], sort=False
-    )
+    jobs = broken.assign(data=data_sets(broken)).groupby(["contender", "data", "schedule", "reason"], sort=False)
 
     def row(key: Sequence[str], rows: pd.DataFrame) -> list[Cell | str]:
-        schedule, name, reason = key
+        name, schedule, reason = key
         text = reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]} …"
         seeds = ", ".join(map(str, seeds_of(rows)))
         return [name, schedule or "none", seeds, ", ".join(rows.protocol.unique()), Cell(text, FAILED)]

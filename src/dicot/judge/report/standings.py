@@ -4,7 +4,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
 from dicot.judge.report.frame import (
@@ -21,7 +20,7 @@ from dicot.judge.report.frame import (
     seeds_of,
 )
 from dicot.judge.report.scores import seeds_text
-from dicot.judge.report.stats import ALPHA, average_ranks, interval, wilcoxon_holm
+from dicot.judge.report.stats import ALPHA, average_ranks, half_widths, wilcoxon_holm
 from dicot.judge.report.tables import Cell, Table, mark_best, signed, text_table
 
 ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a block, as long as there are others
@@ -53,14 +52,14 @@ class Block:
         return list(self.means.index)
 
     @property
-    def shown(self) -> pd.DataFrame:
-        """The means of all that is shown, those without a rank last."""
-        return pd.concat([self.means, self.beside]) if len(self.beside) else self.means
-
-    @property
     def columns(self) -> list[str]:
         """The data sets that all of them have."""
         return list(self.means.columns)
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The means of all that is shown, those without a rank last."""
+        return pd.concat([self.means, self.beside]) if len(self.beside) else self.means
 
     @property
     def merits(self) -> pd.DataFrame:
@@ -86,10 +85,8 @@ class Block:
         total = self.runs.column.nunique()
         who = "ranked" if len(self.beside) else "shown"
         text = f"Over the {len(self.columns)} {self.unit} of {total} that every contender {who} has."
-        if self.left_out:
-            lacking = (f"{line} (lacks {count})" for line, count in self.left_out.items())
-            text += f" Left out for want of sets: {', '.join(lacking)}."
-        return text
+        lacking = ", ".join(f"{line} (lacks {count})" for line, count in self.left_out.items())
+        return text + (f" Left out for want of sets: {lacking}." if lacking else "")
 
 
 def blocks(runs: pd.DataFrame, outside: Collection[str] = ()) -> list[Block]:
@@ -101,27 +98,25 @@ def blocks(runs: pd.DataFrame, outside: Collection[str] = ()) -> list[Block]:
     where they have all of its sets.
     """
     everything = means(runs)
-    table = everything.loc[[line for line in everything.index if line not in outside]]
+    apart = everything.index.isin(list(outside))
+    table, others = everything[~apart], everything[apart]
     scored = table.notna()
     controls = [line for line, name in contender_of(runs).items() if name in CONTROLS and line in table.index]
     wide = [line for line in table.index if scored.loc[line].any() or line in controls]
-    enough = min(ENOUGH_SETS, len(table.columns))
-    while scored.loc[wide].all().sum() < enough and len(wide) > 1:
-        others = [line for line in wide if line not in controls]
-        if not others:
+    while scored.loc[wide].all().sum() < min(ENOUGH_SETS, len(table.columns)):
+        droppable = [line for line in reversed(wide) if line not in controls]
+        if not droppable or len(wide) == 1:
             break
-        wide.remove(min(reversed(others), key=lambda line: scored.loc[line].sum()))
+        wide.remove(min(droppable, key=lambda line: scored.loc[line].sum()))
     full = list(table.index[scored.all(axis=1)])
     costly = scored.loc[wide].all().mean() < WORTHWHILE
     chosen = [wide, full] if costly and len(full) > 1 and set(controls) <= set(full) else [wide]
     out = []
     for lines in filter(None, chosen):
         shared = table.columns[scored.loc[lines].all()]
-        left_out = {line: int((~scored.loc[line]).sum()) for line in table.index if line not in lines}
-        others = everything.loc[[line for line in everything.index if line in outside], shared]
-        beside = others.dropna()
-        left_out |= {line: int(others.loc[line].isna().sum()) for line in others.index if line not in beside.index}
-        out += [Block(runs, table.loc[lines, shared], left_out, beside)] if len(shared) else []
+        lacks = [scored[~table.index.isin(lines)].eq(False).sum(axis=1), others[shared].isna().sum(axis=1)]
+        left_out = {**lacks[0], **lacks[1][lacks[1] > 0]}
+        out += [Block(runs, table.loc[lines, shared], left_out, others[shared].dropna())] if len(shared) else []
     return out
 
 
@@ -133,13 +128,9 @@ def standings(block: Block) -> pd.DataFrame:
     shown = block.shown
     seeds = seed_averages(block.runs, block.columns).reindex(shown.index)
     ranks = pd.Series(average_ranks(block.merits), block.lines)
-    out = pd.DataFrame({"average": shown.mean(axis=1), "rank": ranks.reindex(shown.index)}, index=shown.index)
-    runs = {line: row.dropna().to_numpy() for line, row in seeds.iterrows()}
-    many = {line: values for line, values in runs.items() if len(values) > 1}
-    out["seeds"] = {line: len(values) for line, values in runs.items()}
-    out["deviation"] = pd.Series({line: float(np.std(values, ddof=1)) for line, values in many.items()}, dtype=float)
-    out["normal"] = pd.Series({line: interval(values)[1] for line, values in many.items()}, dtype=float)
-    out["student"] = pd.Series({line: interval(values, "t")[1] for line, values in many.items()}, dtype=float)
+    out = pd.DataFrame({"average": shown.mean(axis=1), "rank": ranks.reindex(shown.index)})
+    out["seeds"], out["deviation"] = seeds.count(axis=1), seeds.std(axis=1)
+    out["normal"], out["student"] = half_widths(out.deviation, out.seeds)
     return out.sort_values("average", ascending=block.sign < 0, kind="stable")
 
 
@@ -149,12 +140,11 @@ def fit_times(block: Block) -> dict[str, Times]:
     Empty for a line of which a run was not alone on its device, or cannot tell: part of a sum compares with nothing.
     """
     own = block.own_runs().drop_duplicates(["line", "source", "seed"], keep="last")
-    out: dict[str, Times] = {}
-    for line in block.shown.index:
-        runs = own[own.line == line]
-        per_source = runs.groupby(["on", "source"]).seconds.mean()
-        measured = bool(runs.seconds.notna().all())
-        out[line] = {on: math.fsum(per_source[on]) for on in sorted(set(runs.on))} if measured else {}
+    out: dict[str, Times] = {line: {} for line in block.shown.index}
+    for line, runs in own.groupby("line", observed=True):
+        if runs.seconds.notna().all():
+            per_source = runs.groupby(["on", "source"]).seconds.mean()
+            out[line] = {on: math.fsum(per_source[on]) for on in sorted(set(runs.on))}
     return out
 
 
@@ -167,7 +157,7 @@ def same_device(times: Mapping[str, Times]) -> str:
 def times_text(times: Times, usual: str = "") -> str:
     """Print the times of each device by itself, with its name unless it is the `usual` one; they are never summed."""
     said = (seconds_text(time) + (f" ({on})" if on != usual else "") for on, time in times.items())
-    return " and ".join(said) or seconds_text(math.nan)
+    return " and ".join(said) or NOT_MEASURED
 
 
 def seconds_text(seconds: float) -> str:
@@ -181,25 +171,36 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.2f} h"
 
 
+def rank_cell(rank: float) -> Cell:
+    """Print an average rank; nothing where there is none."""
+    return Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2))
+
+
 def standing_table(block: Block) -> Table:
     """Show average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
     require_controls(block.own_runs(), "Standings")
     table, times, d = standings(block), fit_times(block), decimals(block.runs)
-    usual = same_device(times)
-    many = bool((table.seeds > 1).any())
-    averages, ranks, rest = [], [], []
-    for line, row in table.iterrows():
-        spread = "" if math.isnan(row.deviation) else f" ± {row.deviation:.{d}f}"
-        averages.append(Cell(f"{row.average:.{d}f}{spread}", mean=round(row.average, d)))
-        ranks.append(rank_cell(row["rank"]))
-        widths = ["one seed" if math.isnan(width) else f"± {width:.{d}f}" for width in (row.normal, row.student)]
-        time = times_text(times[line], usual)
-        rest.append([*widths, time] if many else [time])
-    columns = zip(mark_best(averages, block.sign), mark_best(ranks, -1), rest, strict=True)
+    usual, many = same_device(times), bool((table.seeds > 1).any())
+
+    def spread(width: float, alone: str) -> str:
+        return alone if math.isnan(width) else f"± {width:.{d}f}"
+
+    averages = [
+        Cell(f"{row.average:.{d}f} {spread(row.deviation, '')}".rstrip(), mean=round(row.average, d))
+        for row in table.itertuples()
+    ]
+    columns = {
+        f"average {metric_name(block.runs)}": mark_best(averages, block.sign),
+        "average rank": mark_best([rank_cell(rank) for rank in table["rank"]], -1),
+    }
+    if many:
+        columns["95 %, normal"] = [Cell(spread(width, "one seed")) for width in table.normal]
+        columns["95 %, t"] = [Cell(spread(width, "one seed")) for width in table.student]
+    columns["time to fit"] = [Cell(times_text(times[line], usual)) for line in table.index]
     return text_table(
         "contender",
-        zip(table.index, ((average, rank, *others) for average, rank, others in columns), strict=True),
-        [f"average {metric_name(block.runs)}", "average rank", *(["95 %, normal", "95 %, t"] * many), "time to fit"],
+        zip(table.index, zip(*columns.values(), strict=True), strict=True),
+        list(columns),
         note(
             block.runs,
             block.missing_text(),
@@ -213,39 +214,28 @@ def standing_table(block: Block) -> Table:
     )
 
 
-def rank_cell(rank: float) -> Cell:
-    """Print an average rank; nothing where there is none."""
-    return Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2))
-
-
 def baseline_line(block: Block, wanted: str | None) -> str | None:
     """Find the block's line called `wanted`, by its label or contender; the first if nothing is wanted."""
-    if wanted is None:
-        return block.lines[0]
     contender = contender_of(block.runs)
-    return next((line for line in block.lines if wanted in (line, contender[line])), None)
-
-
-def outcomes(block: Block, against: str) -> dict[str, tuple[int, int, int]]:
-    """Count for every other line on how many data sets `against` is better, equal and worse."""
-    gaps = block.merits.rsub(block.merits[against], axis=0).drop(columns=against)
-    return {line: (int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())) for line, gap in gaps.items()}
+    return next((line for line in block.lines if wanted in (None, line, contender[line])), None)
 
 
 def baseline_table(block: Block, against: str) -> Table:
     """Compare one line with each of the others, the strongest rival first."""
     require_controls(block.own_runs(), "Comparison with a baseline")
     p = pd.DataFrame(wilcoxon_holm(block.merits), block.lines, block.lines)[against]
-    gaps = {line: float((block.means.loc[against] - block.means.loc[line]).mean()) for line in block.lines}
-    counts, digits = outcomes(block, against), decimals(block.runs)
+    ahead = block.merits.rsub(block.merits[against], axis=0)
+    gaps = (block.means.loc[against] - block.means.drop(index=against)).mean(axis=1)
+    rivals = (block.sign * gaps).sort_values(kind="stable").index
 
     def row(line: str) -> Sequence[str]:
+        counts = [str(found.sum()) for found in (ahead[line] > 0, ahead[line] == 0, ahead[line] < 0)]
         verdict = "differs" if p[line] <= ALPHA else "no difference shown"
-        return [*map(str, counts[line]), signed(gaps[line], digits), f"{p[line]:.2g}", verdict]
+        return [*counts, signed(gaps[line], decimals(block.runs)), f"{p[line]:.2g}", verdict]
 
     return text_table(
         f"{against} against",
-        ((line, row(line)) for line in sorted(counts, key=lambda line: block.sign * gaps[line])),
+        ((line, row(line)) for line in rivals),
         [
             *(f"{against} better", "equal", f"{against} worse"),
             *("mean difference", "p, corrected", f"at {100 * ALPHA:g} %"),

@@ -3,16 +3,15 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 from scipy.stats import t as student_t
 
-from dicot.core.errors import InputError
-
 Floats = NDArray[np.float64]
+Noise = tuple[float, float]  # the variance of a mean, and its degrees of freedom
 
 NORMAL_95 = 1.96
 ALPHA = 0.05
@@ -20,50 +19,41 @@ FEW = 13  # data sets up to which scipy's p is exact too, where some gaps tie
 NOISE = 9  # decimals: means of the same runs may differ in the last bit, and that is a tie
 
 
-def _complete(scores: ArrayLike) -> Floats:
-    table = np.asarray(scores, dtype=np.float64)
-    if not np.isfinite(table).all():
-        raise InputError("Every method needs a score on every data set; some are NaN. Drop those data sets.")
-    return table
-
-
 def average_ranks(scores: ArrayLike) -> Floats:
     """(data sets, methods) -> (methods,): 1 is the highest score, ties share their mean rank."""
-    ranks: Floats = rankdata(-_complete(scores), axis=1).mean(axis=0)
+    ranks: Floats = rankdata(-np.asarray(scores, dtype=np.float64), axis=1).mean(axis=0)
     return ranks
 
 
-def nemenyi(n_methods: int, n_sets: int, alpha: float = ALPHA) -> tuple[float, float]:
+def nemenyi(n_methods: int, n_sets: int) -> tuple[float, float]:
     """Give the quantile q and the critical difference of average ranks. Use it after a Friedman test."""
-    q = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / math.sqrt(2)
+    q = float(studentized_range.ppf(1 - ALPHA, n_methods, np.inf)) / math.sqrt(2)
     return q, q * math.sqrt(n_methods * (n_methods + 1) / (6 * n_sets))
 
 
 def friedman(scores: ArrayLike) -> tuple[float, float]:
     """Test the hypothesis that all methods rank alike: statistic and p-value."""
-    result = friedmanchisquare(*_complete(scores).T)
+    result = friedmanchisquare(*np.asarray(scores, dtype=np.float64).T)
     return float(result.statistic), float(result.pvalue)
 
 
-def interval(runs: ArrayLike, quantile: Literal["normal", "t"] = "normal") -> tuple[float, float]:
-    """Give mean and half width of the 95 % confidence interval over runs.
+def half_widths(deviation: Any, n_runs: Any) -> tuple[Any, Any]:
+    """Give the half widths of both 95 % intervals of a mean over runs, of numbers or columns of them.
 
-    D-61: the paper uses 1.96 whatever the number of runs; "t" uses Student's quantile (2.776 for five runs).
+    D-61: the paper uses 1.96 whatever the number of runs; Student's quantile (2.776 for five runs) fits few of them.
     """
-    values = np.asarray(runs, dtype=np.float64)
-    factor = NORMAL_95 if quantile == "normal" else float(student_t.ppf(0.975, len(values) - 1))
-    return float(values.mean()), factor * float(values.std(ddof=1)) / math.sqrt(len(values))
+    error = deviation / n_runs**0.5
+    return NORMAL_95 * error, student_t.ppf(0.975, n_runs - 1) * error
 
 
 def gap_interval(
-    value: float, noise: Sequence[tuple[float, float]], centre: float | None = None, comparisons: int = 1
+    value: float, noise: Sequence[Noise], centre: float | None = None, comparisons: int = 1
 ) -> tuple[float, float]:
     """Give the 95 % interval of a difference that varies for several reasons; NaN where none is known.
 
-    `noise` has a variance of the mean and its degrees of freedom for each reason. Each reason has the half width of its
-    own t interval, and their squares add up. One quantile for the sum, with degrees of freedom by Satterthwaite's rule,
-    would be too sure: two seeds that agree by luck would count for little, and 10 to 13 % of equal contenders be told
-    apart. `comparisons` that were open to choice share the 5 % (Bonferroni).
+    Each reason has the half width of its own t interval, and their squares add up. One quantile for the sum, with
+    degrees of freedom by Satterthwaite's rule, would be too sure: two seeds that agree by luck would count for little,
+    and 10 to 13 % of equal contenders be told apart. `comparisons` that were open to choice share the 5 % (Bonferroni).
     """
     if not noise:
         return math.nan, math.nan
@@ -73,8 +63,8 @@ def gap_interval(
     return middle - half, middle + half
 
 
-def mean_noise(values: ArrayLike) -> tuple[float, float]:
-    """Give the variance of the mean of independent values, and its degrees of freedom."""
+def mean_noise(values: ArrayLike) -> Noise:
+    """Give the noise of the mean of independent values."""
     runs = np.asarray(values, dtype=np.float64)
     return float(runs.var(ddof=1)) / len(runs), len(runs) - 1.0
 
@@ -95,8 +85,8 @@ def paired_noise(gaps: ArrayLike, groups: ArrayLike | None = None) -> tuple[floa
     return centre, (count / (count - 1) * float(sums @ sums) + 1) / n**2, count - 1.0
 
 
-def shares_noise(shares: Sequence[float], n: int) -> tuple[float, float]:
-    """Give variance and degrees of freedom of the gap of two shares (0 to 1) of n cases, as if drawn independently.
+def shares_noise(shares: Sequence[float], n: int) -> Noise:
+    """Give the noise of the gap of two shares (0 to 1) of n cases, as if drawn independently.
 
     What is left to do where it is not known which cases were right: it overstates the noise of classifiers that are
     right about the same cases. One right and one wrong case are added to each (Agresti and Caffo, 2000).
@@ -130,18 +120,17 @@ def holm(p_values: ArrayLike) -> Floats:
     """Correct a family of p-values by Holm's step-down method, in their order."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     out = np.empty_like(p)
-    out[order] = np.minimum(stepped, 1.0)
+    out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return out
 
 
 def wilcoxon_holm(scores: ArrayLike) -> Floats:
     """(data sets, methods) -> (methods, methods): p of every pair, corrected for all pairs; 1 on the diagonal."""
-    table = _complete(scores)
-    pairs = list(itertools.combinations(range(table.shape[1]), 2))
-    out = np.ones((table.shape[1], table.shape[1]))
-    for (i, j), p in zip(pairs, holm([wilcoxon_pair(table[:, i], table[:, j]) for i, j in pairs]), strict=True):
+    methods = np.asarray(scores, dtype=np.float64).T
+    pairs = list(itertools.combinations(range(len(methods)), 2))
+    out = np.ones((len(methods), len(methods)))
+    for (i, j), p in zip(pairs, holm([wilcoxon_pair(methods[i], methods[j]) for i, j in pairs]), strict=True):
         out[i, j] = out[j, i] = p
     return out
 

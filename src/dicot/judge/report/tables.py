@@ -1,8 +1,9 @@
 """A table of text and its looks: terminal, Markdown, and what a page needs to show it."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -11,30 +12,36 @@ import rich.text
 
 FAILED, NOT_RUN = "failed", "not run"
 BEST, ABSENT = "best", "absent"  # looks, beside FAILED and ""
+STYLES = {BEST: "bold", FAILED: "red", ABSENT: "red", "": ""}
 TIE = " (tie)"
 NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that is aligned to the right
 LONG_TEXT = 40  # letters from which a cell may break into lines
 MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": " "})
 
 
+class Cell(NamedTuple):
+    """Text, its look, and the number that counts for the choice of the best."""
+
+    text: str
+    look: str = ""
+    mean: float = math.nan
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Text by row and column, the name of the index in the corner; `looks` has the same shape."""
+    """Cells by row and column; the name of the index stands in the corner."""
 
-    cells: pd.DataFrame
+    cells: pd.DataFrame  # of Cell
     note: str = ""
-    looks: pd.DataFrame | None = None  # BEST, FAILED, ABSENT or empty; None: all plain
     about: Mapping[str, str] = field(default_factory=dict)  # what a row is, by its name, where that needs a word
 
     def turned(self, corner: str) -> "Table":
         """Exchange rows and columns."""
-        looks = None if self.looks is None else self.looks.T
-        return Table(self.cells.T.rename_axis(index=corner, columns=None), self.note, looks)
+        return Table(self.cells.T.rename_axis(index=corner, columns=None), self.note)
 
     def part(self, columns: slice) -> "Table":
         """Keep these columns, by their place, and leave the note out."""
-        looks = None if self.looks is None else self.looks.iloc[:, columns]
-        return Table(self.cells.iloc[:, columns], "", looks, self.about)
+        return replace(self, cells=self.cells.iloc[:, columns], note="")
 
     @property
     def corner(self) -> str:
@@ -48,44 +55,27 @@ class Table:
 
     def rows(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield each row's name and its cells as (text, look)."""
-        looks = self.looks if self.looks is not None else pd.DataFrame("", self.cells.index, self.cells.columns)
-        for name, row, look in zip(self.cells.index, self.cells.to_numpy(), looks.to_numpy(), strict=True):
-            yield str(name), list(zip(row, look, strict=True))
+        for name, row in zip(self.cells.index, self.cells.to_numpy(), strict=True):
+            yield str(name), [cell[:2] for cell in row]
 
     def text_columns(self) -> list[bool]:
         """Tell which columns hold words, not numbers; a sentence may begin with one."""
-        return [
-            not any(NUMBER.match(text) and len(text) <= LONG_TEXT for text in column)
-            for column in self.cells.to_numpy().T
-        ]
-
-
-class Cell(NamedTuple):
-    """One entry of a table; `mean` takes part in the choice of the best."""
-
-    text: str
-    look: str = ""
-    mean: float = float("nan")
+        numbers = self.cells.map(lambda cell: bool(NUMBER.match(cell.text)) and len(cell.text) <= LONG_TEXT)
+        return [not any(column) for column in numbers.to_numpy().T]
 
 
 def text_table(
     corner: str, rows: Iterable[tuple[str, Sequence[Cell | str]]], columns: Sequence[str], note: str
 ) -> Table:
     """Make a table of (name, cells)."""
-    names, entries = [], []
-    for name, row in rows:
-        names.append(name)
-        entries.append([cell if isinstance(cell, Cell) else Cell(cell) for cell in row])
-    index = pd.Index(names, name=corner, dtype=object)
-    text, looks = (
-        pd.DataFrame([[cell[i] for cell in row] for row in entries], index, list(columns), dtype=object) for i in (0, 1)
-    )
-    return Table(text, note, looks)
+    cells = [(name, [Cell(one) if isinstance(one, str) else one for one in row]) for name, row in rows]
+    index = pd.Index([name for name, _ in cells], name=corner, dtype=object)
+    return Table(pd.DataFrame([row for _, row in cells], index, list(columns), dtype=object), note)
 
 
 def mark_best(column: Sequence[Cell], sign: int = 1) -> list[Cell]:
     """Mark the best mean at printed precision: highest, or lowest with sign -1. Alone in a column, nothing is best."""
-    values = [sign * cell.mean for cell in column if cell.mean == cell.mean]  # NaN is not equal to itself
+    values = [sign * cell.mean for cell in column if not math.isnan(cell.mean)]
     if len(values) < 2:
         return list(column)
     tie = TIE if values.count(max(values)) > 1 else ""
@@ -105,17 +95,16 @@ def signed(difference: float, digits: int) -> str:
     return f"{rounded:+.{digits}f}" if rounded else f"{0:.{digits}f}"
 
 
-def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
+def to_rich(table: Table) -> rich.table.Table:
     """Show it in a terminal; the note is the caption."""
     # Text, not str: brackets in an error message are not markup
     caption = rich.text.Text(table.note, style="table.caption") if table.note else None
-    out = rich.table.Table(title=title, caption=caption, caption_justify="left")
+    out = rich.table.Table(caption=caption, caption_justify="left")
     out.add_column(table.corner, no_wrap=True)
     for column in table.columns:
         out.add_column(rich.text.Text(column), justify="right", overflow="fold", min_width=len(column))
-    styles = {BEST: "bold", FAILED: "red", ABSENT: "red", "": ""}
     for name, row in table.rows():
-        out.add_row(rich.text.Text(name), *(rich.text.Text(text, styles[look]) for text, look in row))
+        out.add_row(rich.text.Text(name), *(rich.text.Text(text, STYLES[look]) for text, look in row))
     return out
 
 

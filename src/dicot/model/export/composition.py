@@ -1,4 +1,4 @@
-"""What a vector holds beside the pooled features, as a graph: difference, bank, contests, compression; and its classes.
+"""What a vector holds beside the pooled features, as a graph: bank, contests, compression; and its classes.
 
 Convolutions are exact, as in `embedding.counting`: a comparison is decided alike, however close it is.
 """
@@ -9,21 +9,15 @@ import numpy as np
 from torch import Tensor
 
 from dicot.data.cases import Array
-from dicot.model.embedding import Composition
-from dicot.model.embedding.bank import N_KERNELS, Bank
-from dicot.model.embedding.contests import NOTHING, PER_GROUP, Contests
-from dicot.model.embedding.counting import N_TAPS, REACH, ROOM, WIDEST
+from dicot.model.composition import Composition
 from dicot.model.export.graph import Graph, double, whole
 from dicot.model.heads import SMALLEST, SPREADINGS, Head
+from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
 
 
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
     """Return the vectors (B, F) of prepared windows (B, C, T); `pool` gives the encoder's pooled features."""
     parts = [pool(x)]
-    if composition.difference is not None:
-        factor, shift = _numbers(composition.difference)[:, :, None]
-        steps = graph.add("Mul", _first_difference(graph, x), factor)
-        parts.append(pool(graph.add("Add", steps, shift)))
     if composition.bank is not None or composition.contests is not None:
         missing = graph.add("Max", graph.add("Sub", whole(N_TAPS), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)  # with zeros to 9 time steps
@@ -56,14 +50,6 @@ def probabilities(graph: Graph, vectors: str, head: Head) -> str:
         scores = graph.add("Log", graph.add("Max", together, double(SMALLEST)))
     tempered = graph.add("Div", scores, double(head.temperature))
     return graph.cast(graph.add("Softmax", tempered, axis=1), "FLOAT")
-
-
-def _first_difference(graph: Graph, x: str) -> str:
-    """Return what each time step adds to the one before it; the first is given the second's, a single one 0."""
-    last = graph.add("Sub", graph.length(x), whole(1))
-    later = graph.add("Min", graph.add("Max", _time(graph, x), whole(1)), last)
-    earlier = graph.add("Max", graph.add("Sub", later, whole(1)), whole(0))
-    return graph.add("Sub", *(graph.add("Gather", x, place, axis=2) for place in (later, earlier)))
 
 
 def _bank(graph: Graph, x: str, bank: Bank) -> str:

@@ -16,8 +16,9 @@ from dicot.core.storage.seals import OPEN, sealed
 from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model.classifier import TimeSeriesClassifier
+from dicot.model.composition import Composition
 from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
-from dicot.model.embedding import Composition, embed, pooled_dim, refuse_length
+from dicot.model.embedding import PLAIN, embed, pooled_dim, refuse_length
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.composition import composed, probabilities
 from dicot.model.export.graph import Graph, single
@@ -97,7 +98,7 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
         weight, bias = (values.detach().double().numpy() for values in (model.head_.weight, model.head_.bias))
         zeros = np.zeros(weight.shape[1])
         head = Head(tuple(model.classes_.tolist()), zeros, zeros + 1, weight, bias)
-        return _ModelParts(model.preparation_, model.encoder_, model.pooling_, Composition(), head, "classifier")
+        return _ModelParts(model.preparation_, model.encoder_, model.pooling_, PLAIN, head, "classifier")
     if isinstance(classifier, FewLabelClassifier):
         check_is_fitted(classifier)
         classifier = classifier.head_
@@ -138,7 +139,6 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
     """Return what the file says of itself."""
     preparation, composition = parts.preparation, parts.composition
     beside = {
-        "its first difference": composition.difference,
         "a bank of dilated kernels": composition.bank,
         "contests between kernels": composition.contests,
         "principal components of it all": composition.compression,
@@ -167,11 +167,10 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
 def _compare(made: OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, tuple[int, ...]]:
     """Return the largest relative difference from torch over random windows, and their lengths."""
     preparation = replace(parts.preparation, layout="nct")
-    composer = parts.composition if parts.composition.tensors() else None
     differences, lengths = [], []
     for x in _random_windows(preparation, seed):
         ((_, cases),) = preparation.apply(x)
-        right = {VECTORS: embed(parts.encoder, cases, pooling=parts.pooling, composer=composer, device="cpu")}
+        right = {VECTORS: embed(parts.encoder, cases, pooling=parts.pooling, composer=parts.composition, device="cpu")}
         if parts.head is not None:
             right[PROBABILITIES] = parts.head.predict_proba(right[VECTORS])
         for values, got in zip(right.values(), made.session.run(list(right), {INPUT: x}), strict=True):

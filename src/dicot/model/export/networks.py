@@ -9,10 +9,10 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.model.export.graph import Graph, whole
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
+from dicot.nets.encoders.backbones import ResidualBlock
+from dicot.nets.encoders.base import same_margins
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
 from dicot.nets.encoders.inception.frozen import Affine, affine, scale_and_shift
-from dicot.nets.encoders.padding import same_margins
-from dicot.nets.encoders.resnet import ResidualBlock
 
 Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]

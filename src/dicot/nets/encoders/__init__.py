@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dicot.core.errors import InputError, lookup
+from dicot.nets.encoders.backbones import FCN, ResNet
 from dicot.nets.encoders.base import Encoder
-from dicot.nets.encoders.fcn import FCN
 from dicot.nets.encoders.foreign import ForeignEncoder, as_encoder
 from dicot.nets.encoders.inception import InceptionTime
-from dicot.nets.encoders.resnet import ResNet
 
 __all__ = [
     "ENCODERS",

@@ -1,20 +1,160 @@
-"""The one interface every encoder answers."""
+"""The one interface every encoder answers, and what can be asked of any network."""
 
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import chain
+from threading import get_ident
+from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from dicot.core.errors import InputError, is_whole
-from dicot.nets.encoders.inspection import Modules, home_of, in_eval_mode, layer_outputs, stages_of
 
 FrozenNetwork = Callable[[Tensor], Tensor]  # with fixed weights, for cases of one length: (B, C, T) -> (B, F, T)
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+
+
+def same_margins(kernel: int) -> tuple[int, int]:
+    """Return how many samples to add on the left and on the right; an even kernel takes the extra one on the right."""
+    left = (kernel - 1) // 2
+    return left, kernel - 1 - left
+
+
+def repeat_edges(x: Tensor, left: int, right: int) -> Tensor:
+    """Repeat the outermost values, (..., T) -> (..., left + T + right).
+
+    As torch's replicate padding, whose backward pass on a GPU adds up in an order that changes from run to run.
+    """
+    edges = x[..., :1].expand(*x.shape[:-1], left), x[..., -1:].expand(*x.shape[:-1], right)
+    return torch.cat([edges[0], x, edges[1]], dim=-1)
+
+
+def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    """Apply an unpadded convolution so that (B, C, T) keeps its length; works down to T = 1."""
+    y: Tensor = conv(repeat_edges(x, *same_margins(conv.kernel_size[0])))
+    return y
+
+
+def at_least_five(x: Tensor) -> tuple[Tensor, slice]:
+    """Zero-pad (B, C, T < 5) on both sides to 5 time steps; the slice cuts features back to T."""
+    n_times = x.shape[-1]
+    missing = max(0, 5 - n_times)
+    left = missing // 2
+    padded = F.pad(x, (left, missing - left)) if missing else x
+    return padded, slice(left, left + n_times)
+
+
+def home_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """Return the device and the type that a network computes in; one without weights takes float32 on the CPU."""
+    tensors = chain(network.parameters(), network.buffers())
+    first = next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0))
+    return first.device, first.dtype
+
+
+@contextmanager
+def in_eval_mode(network: nn.Module) -> Iterator[None]:
+    """Put the network into eval mode without gradients; afterwards every module is in its own mode again."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+class Modules:
+    """The modules of a network, listed once: walking through them takes longer than what is asked of them."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.all = tuple(network.modules())  # the network itself comes first
+        self.layer_dims: dict[str, int] | None = None  # what `Encoder.layer_dims` returns, once it has been asked
+        self._children = [(module._modules, tuple(module._modules.values())) for module in self.all]
+        self._own_hooks, *inner = [
+            (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+            for module in self.all
+        ]
+        self._inner_hooks = [*chain(*inner)]
+
+    def is_current(self) -> bool:
+        """Tell whether no module has been added, removed or replaced since."""
+        return all(tuple(now.values()) == then for now, then in self._children)
+
+    def have_inner_hooks(self) -> bool:
+        """Tell whether any module inside the network has a hook; takes microseconds, since every pass asks."""
+        return any(self._inner_hooks) or bool(_has_any_global_hook())  # type: ignore[no-untyped-call]
+
+    def have_hooks(self) -> bool:
+        """Tell whether the network itself or any module inside it has a hook."""
+        return any(self._own_hooks) or self.have_inner_hooks()
+
+    def versions(self) -> list[object]:
+        """Return values that change with the weights as autograd counts it: writing to `weight.data` is not noticed."""
+        tensors = [t for m in self.all for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        return [(t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors]
+
+
+def layer_outputs(network: nn.Module, x: Tensor, layers: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    """Call the network, and return the outputs (B, F, T) of these modules in the order they came.
+
+    The network's own output comes last, and is called "output" unless a layer gives it. A module that is called again
+    gets another entry, "name:2". One that hands on what a module inside it gave, such as nn.Sequential, gets none.
+    """
+    outputs: dict[str, Tensor] = {}
+    latest, source = x, ""  # the output that came last, and the name of its entry
+    thread = get_ident()
+
+    def add(name: str, output: Tensor) -> None:
+        nonlocal latest, source
+        calls = 1 + sum(key == name or key.startswith(f"{name}:") for key in outputs)
+        latest, source = output, name if calls == 1 else f"{name}:{calls}"
+        outputs[source] = output.clone()  # the network may go on to change it in place
+
+    def read(name: str, module: nn.Module, inputs: object, output: object) -> None:
+        is_layer = isinstance(output, Tensor) and output.dim() == 3 and len(output) == len(x)
+        handed_on = output is latest and source.startswith(f"{name}.")
+        if is_layer and not handed_on and get_ident() == thread:  # else another thread is using the network too
+            add(name, cast(Tensor, output))
+
+    handles = [module.register_forward_hook(partial(read, name)) for name, module in layers.items()]
+    try:
+        y: Tensor = network(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if y is not latest:
+        add("output", y)
+    outputs[source] = y
+    return outputs
+
+
+def stages_of(network: nn.Module) -> list[list[nn.Parameter]]:
+    """Return all parameters, one group for each inner module in the order in which they were made.
+
+    Containers are opened, and so is a module that holds all the others. A parameter that is used in several places
+    belongs to the first of them.
+    """
+    own = list(network.parameters(recurse=False))
+    parts = [part for part in network.children() if any(True for _ in part.parameters())]
+    groups = [own]
+    for part in parts:
+        holds_all = len(parts) == 1 and not own and any(True for _ in part.children())
+        groups += stages_of(part) if holds_all or isinstance(part, CONTAINERS) else [list(part.parameters())]
+    seen: set[nn.Parameter] = set()
+    stages = []
+    for group in groups:
+        stages.append([parameter for parameter in group if parameter not in seen])
+        seen.update(group)
+    return [stage for stage in stages if stage]
 
 
 @dataclass
@@ -50,8 +190,7 @@ class Encoder(nn.Module, ABC):
         for name, value in (("n_channels", n_channels), ("dim", dim)):
             if not is_whole(value, 1):
                 raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        self.n_channels = n_channels
-        self.dim = dim
+        self.n_channels, self.dim = n_channels, dim
 
     @abstractmethod
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
@@ -97,8 +236,7 @@ class Encoder(nn.Module, ABC):
     def stages(self) -> list[list[nn.Parameter]]:
         """Return all parameters in groups from input to output, for rates that fall towards the input.
 
-        Here one group for each inner module, in the order in which they were made; containers are opened. An encoder
-        whose modules were made in another order overrides this.
+        An encoder whose modules were made in another order overrides this.
         """
         return stages_of(self)
 
@@ -162,11 +300,8 @@ class Encoder(nn.Module, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again, and how its passes are divided among ranks at present."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if not name.startswith(CACHE) and name not in ("forward", "embed")
-        }
+        left_out = ("forward", "embed")
+        return {name: v for name, v in vars(self).items() if not name.startswith(CACHE) and name not in left_out}
 
     def check_shape(self, shape: Sequence[int]) -> None:
         """Refuse other shapes in words before a convolution does it in numbers."""

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.base import Encoder
-from dicot.nets.encoders.inspection import home_of, in_eval_mode
+from dicot.nets.encoders.base import Encoder, home_of, in_eval_mode
 
 N_PROBE = 2  # cases; one alone would pass for a module that mixes up its axes
 

@@ -8,17 +8,18 @@ from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS, Card
 from dicot.data.datasets.large import ECG, ECG_FIXED, ECG_FULL, LargeSet
 from dicot.paper.preparation import Raw, prepare
-from dicot.paper.raw import ecg, harth, pamap2, skoda, sleep, wisdm2
+from dicot.paper.raw import movement, physiology
 
+BORDERS = ("cross", "cut")  # whether windows cross people and activities, as the paper's do
 READERS: dict[str, Raw] = {
-    "harth": Raw(harth.read),
-    "pamap2": Raw(pamap2.read, pamap2.SETTINGS),
-    "pamap2-paper": Raw(pamap2.read_arrays),
-    "skoda-paper": Raw(skoda.read_shuffled, shared_groups=True),  # there is one worker only
-    "skoda-blocked": Raw(skoda.read_blocked, shared_groups=True),
-    "wisdm2": Raw(wisdm2.read, wisdm2.SETTINGS),
-    "sleep": Raw(sleep.read),
-    **{one.name: Raw(partial(ecg.read, dataset=one)) for one in (ECG, ECG_FIXED, ECG_FULL)},
+    "harth": Raw(movement.read_harth),
+    "pamap2": Raw(movement.read_pamap2, {"scaling": ("test", "train"), "borders": BORDERS}),
+    "pamap2-paper": Raw(movement.read_pamap2_arrays),
+    "skoda-paper": Raw(movement.read_skoda_shuffled, shared_groups=True),  # there is one worker only
+    "skoda-blocked": Raw(movement.read_skoda_blocked, shared_groups=True),
+    "wisdm2": Raw(movement.read_wisdm2, {"borders": BORDERS}),
+    "sleep": Raw(physiology.read_sleep),
+    **{one.name: Raw(partial(physiology.read_ecg, dataset=one)) for one in (ECG, ECG_FIXED, ECG_FULL)},
 }
 
 

@@ -1,4 +1,4 @@
-"""A classifier of a few labels, and what it is worth, by the labelled cases themselves."""
+"""honest_accuracy: what a classifier of a few labels is worth, by the labelled cases themselves."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,8 +12,9 @@ from scipy.stats import t as student_t
 from sklearn.metrics import f1_score
 from sklearn.utils import check_array
 
+from dicot.core.errors import listed
 from dicot.data.labels import check_groups
-from dicot.model.fewlabels import FewLabelClassifier, Relabelled, class_numbers
+from dicot.model.fewlabels import Relabelled, class_numbers
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -59,6 +60,14 @@ class HonestAccuracy:
             f"Accuracy {100 * self.accuracy:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f}) for "
             f"{asked}, macro-F1 {100 * self.macro_f1:.1f} %, from {self.n_scored} labelled cases{by}.{weighed}"
         )
+
+    def measured(self) -> str:
+        """Say in a sentence how the accuracy was measured; empty where it could not be."""
+        how = f"whole {self.group_name}s together" if self.n_groups else "one by one"
+        parts = min(FOLDS, self.n_groups or FOLDS)
+        often = "once" if self.repeats == 1 else f"{self.repeats} times over"
+        said = f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {often}."
+        return said if self.n_scored else ""
 
 
 def honest_accuracy(
@@ -117,8 +126,7 @@ def honest_accuracy(
     warnings = _warnings(classes, truth, members, suggested, group_name)
     if members is not None and members.max() == 0:
         members = None
-    right, held, scores = np.zeros(len(known)), np.zeros(len(known)), []
-    others = np.zeros(len(classes))
+    right, held, others, scores = np.zeros(len(known)), np.zeros(len(known)), np.zeros(len(classes)), []
     rng, classifiers = np.random.default_rng(random_state), Relabelled(x)
     for repeat in range(repeats):
         guesses = np.full(len(known), -1)
@@ -159,49 +167,6 @@ def honest_accuracy(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Classification:
-    """A fitted classifier, and how often it may be right."""
-
-    model: FewLabelClassifier
-    accuracy: HonestAccuracy
-    together: str | None  # what held-out cases were held together by, such as "group"
-
-    def measured(self) -> str:
-        """Say in a sentence how the accuracy was measured; empty where it could not be."""
-        told = self.accuracy
-        if not told.n_scored:
-            return ""
-        how = f"whole {self.together}s together" if self.together and told.n_groups else "one by one"
-        parts = min(FOLDS, told.n_groups or FOLDS)
-        often = "once" if told.repeats == 1 else f"{told.repeats} times over"
-        return f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {often}."
-
-
-def classify_cases(
-    x: Any,
-    y: Any,
-    together: tuple[str, Any] | None,
-    *,
-    suggested: bool,
-    repeats: int = 5,
-    on_fit: Callable[[int, int], None] = lambda done, total: None,
-) -> Classification:
-    """Fit a FewLabelClassifier to all cases x (N, F) and the labels y (N,) of some, and measure it.
-
-    Parameters
-    ----------
-    x, y, repeats, suggested, on_fit : as for `honest_accuracy`
-    together : a name, and for each case (N,) the group of this name that it is held out with; None: one by one
-    """
-    model = FewLabelClassifier().fit(x, y)
-    name, groups = together or (None, None)
-    told = honest_accuracy(
-        x, y, groups, repeats=repeats, suggested=suggested, group_name=name or "group", on_fit=on_fit
-    )
-    return Classification(model, told, name)
-
-
 def _weights(truth: Rows, others: Floats) -> Floats:
     """Return what each scored case (n,) weighs: its class counts as often as among the cases without a label.
 
@@ -220,19 +185,15 @@ def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) ->
 
     Beside it how many cases without a label are taken for each class (K,).
     """
-    counts = np.zeros(int(numbers.max()) + 1)
-    left = np.setdiff1d(np.arange(len(known)), fold)
-    remaining = np.unique(numbers[known[left]])
-    out = np.full(len(fold), -1, dtype=np.intp)
+    hidden, n_classes = known[fold], int(numbers.max()) + 1
+    seen = numbers.copy()
+    seen[hidden] = -1
+    remaining = np.unique(seen[seen >= 0])
     if len(remaining) < 2:
-        return out, counts
-    seen = np.full(len(numbers), -1)
-    seen[known[left]] = numbers[known[left]]
-    model = classifiers.fit(seen)
-    possible = np.isin(numbers[known[fold]], remaining)
-    out[possible] = model.transduction_[known[fold[possible]]]
-    counts += np.bincount(model.transduction_[numbers < 0], minlength=len(counts))
-    return out, counts
+        return np.full(len(fold), -1), np.zeros(n_classes)
+    found = classifiers.fit(seen).transduction_
+    others = np.bincount(found[numbers < 0], minlength=n_classes).astype(np.float64)
+    return np.where(np.isin(numbers[hidden], remaining), found[hidden], -1), others
 
 
 def _folds(truth: Rows, members: Rows | None, rng: np.random.Generator) -> Iterator[Rows]:
@@ -325,6 +286,4 @@ def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggeste
 
 def _named(classes: list[str]) -> str:
     """List a few classes by name."""
-    some = ", ".join(repr(name) for name in classes[:5])
-    more = f" and {len(classes) - 5} more" if len(classes) > 5 else ""
-    return f"{'class' if len(classes) == 1 else 'classes'} {some}{more}"
+    return f"{'class' if len(classes) == 1 else 'classes'} {listed([repr(name) for name in classes])}"

@@ -1,4 +1,7 @@
-"""LabelStore: labels in a SQLite file that many processes may write to; nothing is overwritten, the newest row wins."""
+"""LabelStore: labels in a SQLite file that many processes may write to, and how they are put on windows.
+
+Nothing is overwritten: the newest row wins.
+"""
 
 import csv
 import io
@@ -13,9 +16,11 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from dicot import __version__
-from dicot.core.errors import InputError, is_whole
+from dicot.core.errors import InputError, did_you_mean, naming
 from dicot.core.storage import check_writable, write_atomic
 from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
+from dicot.data.cases import Array
+from dicot.data.labels import check_labels, is_number, plain_text
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
 Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)
@@ -42,6 +47,9 @@ NEWEST = (
     '(SELECT max(number) FROM changes GROUP BY recording, start, "end") ORDER BY recording, start, "end"'
 )
 LARGEST = 2**63  # SQLite's whole numbers lie below
+COLUMNS = ("recording", "start", "end", "label")  # of a table of labels
+DIGITS = 6  # of seconds: a time that was written as text and read again is the same time
+NOISE = 9  # digits: what comes after them may differ between versions, and must not decide how the sixth is rounded
 
 
 @dataclass(frozen=True)
@@ -117,9 +125,9 @@ class LabelStore:
             labels = [labels] * len(checked)
         if len(labels) != len(checked):
             raise InputError(f"labels must be one label or one for each of the {len(checked)} keys; got {len(labels)}.")
-        news = [_label(value, key) for value, key in zip(labels, checked, strict=True)]
+        given = {key: _label(label, key) for key, label in zip(checked, labels, strict=True)}
         with self._transaction():
-            self._append(list(zip(checked, news, strict=True)), _name(by))
+            self._append(given, by)
 
     def remove(self, keys: Sequence[Key], by: str = "") -> None:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
@@ -129,7 +137,7 @@ class LabelStore:
             if bare:
                 more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
                 raise InputError(f"{self.path} has no label for {bare[0]!r}{more}. Remove only what has a label.")
-            self._append([(key, None) for key in checked], _name(by))
+            self._append(dict.fromkeys(checked), by)
 
     def undo(self, n: int = 1, by: str = "") -> dict[Key, Label | None]:
         """Take back the last n calls of `set` and `remove`, whoever made them, and return what changed.
@@ -137,14 +145,12 @@ class LabelStore:
         An undo is a change like any other: it is added to the history, and the next undo goes one call further back.
         Where fewer calls are left, all of them are taken back.
         """
-        if not is_whole(n, 1):
-            raise InputError(f"n must be a whole number of calls, 1 or more; got {n!r}.")
         changed: dict[Key, Label | None] = {}
         with self._transaction():
-            for action in self._last_actions(int(n)):
+            for action in self._last_actions(max(0, n)):
                 # Everything later has been taken back already, so what these keys had before is what they get.
                 before = {key: row["old"] for key, row in self._rows("SELECT * FROM changes WHERE action = ?", action)}
-                self._append(before.items(), _name(by), undoes=action)
+                self._append(before, by, undoes=action)
                 self._db.execute("DELETE FROM names WHERE action = ?", (action,))
                 changed |= before
         return changed
@@ -209,13 +215,13 @@ class LabelStore:
         rows = self._db.execute(f"SELECT DISTINCT action FROM changes WHERE {LIVE} ORDER BY action DESC LIMIT ?", (n,))
         return [action for (action,) in rows.fetchall()]
 
-    def _append(self, labels: Collection[tuple[Key, Label | None]], by: str, undoes: int | None = None) -> None:
+    def _append(self, labels: Mapping[Key, Label | None], by: str, undoes: int | None = None) -> None:
         at = datetime.now(UTC).isoformat()
         (action,) = self._db.execute("SELECT coalesce(max(action), 0) + 1 FROM changes").fetchone()
-        rows = [(action, *_columns(key), self._label_of(key), new, by, at, undoes) for key, new in labels]
+        rows = [(action, *_columns(key), self._label_of(key), new, by, at, undoes) for key, new in labels.items()]
         self._db.executemany("INSERT INTO changes VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         if undoes is None:
-            self._add_names(dict.fromkeys(new for _, new in labels if new is not None), action)
+            self._add_names(dict.fromkeys(new for new in labels.values() if new is not None), action)
 
     def _add_names(self, labels: Iterable[Label], action: int | None) -> None:
         self._db.executemany("INSERT OR IGNORE INTO names VALUES (NULL, ?, ?)", [(label, action) for label in labels])
@@ -253,7 +259,7 @@ class LabelStore:
 
 def _checked_keys(keys: Any) -> list[Key]:
     """Return keys in the one form that equal ones have; an InputError names the first that is none."""
-    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Collection):
+    if isinstance(keys, str):
         raise InputError(f"keys must be a list of keys; got {keys!r}. For one key pass [key].")
     out = [_checked_key(key) for key in keys]
     if twice := [key for key, count in Counter(out).items() if count > 1]:
@@ -285,12 +291,6 @@ def _label(label: Any, key: Key) -> Label:
     return value
 
 
-def _name(by: Any) -> str:
-    if not isinstance(by, str) or (by and not _is_value(by)):
-        raise InputError(f"by must be text, such as a person's name; got {by!r}.")
-    return str(by)
-
-
 def _plain(value: Any) -> Any:
     """Turn numpy's scalars into Python's, whose equal values are one key."""
     return value.item() if getattr(value, "ndim", None) == 0 else value
@@ -308,3 +308,107 @@ def _is_value(value: Any) -> bool:
 
 def _columns(key: Key) -> tuple[str, Time | None, Time | None]:
     return (key, None, None) if isinstance(key, str) else key
+
+
+def read_labels(path: str | Path) -> dict[Key, Label]:
+    """Read the current labels of a label store, or those of a .csv with the columns recording, start, end and label.
+
+    In a .csv a row without a label, or with -1, says nothing. `LabelStore.export` writes such files.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".csv":
+        with LabelStore(path, read_only=True) as store:
+            return store.current()
+    if not path.is_file():
+        raise InputError(f"There is no table of labels at {path}. Name another file.")
+    with naming(path):
+        return _read_table(path)
+
+
+def put_on_windows(labels: Mapping[Key, Label], recording: Any, start: Any, end: Any) -> tuple[Array, list[Key]]:
+    """Return the label of each window (N,), unknown for most as in Windows, and the keys that belong to none."""
+    windows = WindowKeys.of_places(recording, start, end)
+    by_row, lost = windows.rows_of(labels)
+    return check_labels([by_row.get(row) for row in range(len(windows))], len(windows), "label", "windows"), lost
+
+
+@final
+class WindowKeys:
+    """The key of each window in a label store, and the windows of a key; times are equal up to a microsecond."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self._keys = keys
+        self._rows: dict[Key, list[int]] = {}
+        for row, key in enumerate(keys):
+            self._rows.setdefault(_rounded(key), []).append(row)
+
+    @classmethod
+    def of_places(cls, recording: Any, start: Any, end: Any) -> "WindowKeys":
+        """Name windows by their places."""
+        return cls([(str(r), float(s), float(e)) for r, s, e in zip(recording, start, end, strict=True)])
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def rows_of(self, labels: Mapping[Key, Label]) -> tuple[dict[int, Label], list[Key]]:
+        """Return the labels by row, and the keys that belong to no window."""
+        wanted: dict[Key, tuple[Key, Label]] = {}
+        for key, label in labels.items():
+            before, other = wanted.setdefault(_rounded(key), (key, label))
+            if other != label:
+                raise InputError(
+                    f"One window has two labels: {other!r} for {before!r} and {label!r} for {key!r}. Take one of them "
+                    "away."
+                )
+        by_row = {row: label for rounded, (_, label) in wanted.items() for row in self._rows.get(rounded, ())}
+        return by_row, [key for rounded, (key, _) in wanted.items() if rounded not in self._rows]
+
+    def keys_of(self, rows: Iterable[int], labels: Mapping[Key, Label]) -> list[Key]:
+        """Return the keys of these rows, each once, as they are written where a label has one already."""
+        written = {_rounded(key): key for key in labels}
+        wanted = dict.fromkeys(self._keys[row] for row in rows)
+        return list(dict.fromkeys(written.get(_rounded(key), key) for key in wanted))
+
+
+def _rounded(key: Key) -> Key:
+    if isinstance(key, str):
+        return key
+    start, end = (time if isinstance(time, str) else round(round(float(time), NOISE), DIGITS) for time in key[1:])
+    return key[0], start, end
+
+
+def _read_table(path: Path) -> dict[Key, Label]:
+    labels: dict[Key, Label] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        names = list(rows.fieldnames or ())
+        if lacking := [name for name in COLUMNS if name not in names]:
+            raise InputError(
+                f"line 1 has no column {lacking[0]!r}. {did_you_mean(lacking[0], names)} A table of labels has the "
+                f"columns {', '.join(COLUMNS)}."
+            )
+        for row in rows:
+            line = f"line {rows.line_num}"
+            if None in row or None in row.values():
+                raise InputError(f"{line} has more or fewer cells than the {len(names)} columns. Correct the row.")
+            label = plain_text(row["label"])
+            if label in ("", "-1"):
+                continue
+            key = _key(row, line)
+            if labels.setdefault(key, label) != label:
+                raise InputError(
+                    f"{line} gives {key!r} the label {label!r}, and one above {labels[key]!r}. Remove one of them."
+                )
+    return labels
+
+
+def _key(row: Mapping[str, str], line: str) -> Key:
+    """Return the key of a row; without start and end, the recording is an id."""
+    cells = row["start"].strip(" \t"), row["end"].strip(" \t")
+    if not row["recording"]:
+        raise InputError(f"{line} names no recording. Fill it in, or remove the row.")
+    if not any(cells):
+        return row["recording"]
+    if not all(is_number(cell) and math.isfinite(float(cell)) for cell in cells):
+        raise InputError(f"{line} lies from {cells[0]!r} to {cells[1]!r}; both must be numbers of seconds. Correct it.")
+    return row["recording"], float(cells[0]), float(cells[1])

@@ -8,6 +8,10 @@ Longer cases go by the convolution theorem. The product of two spectra takes P /
 of P time steps, where a convolution takes one per tap. With kernels of 10, 20 and 40 taps that is about a third of the
 arithmetic. Every Fourier transform along time is one product with a fixed matrix, and the edges that replicate padding
 repeats are part of that matrix.
+
+MKL takes the many small products of all frequencies in one call. Without it, as on ARM, PyTorch hands them one by one
+to a library that is made for large ones. It takes up to ten times as long as the arithmetic does, and its threads wait
+for each other. There products.c does the work, where each thread has its own part.
 """
 
 import math
@@ -19,22 +23,24 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from dicot.nets.encoders.inception import products
-from dicot.nets.encoders.padding import same_margins
+from dicot.core.machine_code import CFile
+from dicot.nets.encoders.base import same_margins
 
 R = TypeVar("R")
+C = CFile("dicot.nets.encoders.inception", "products.c")
+COLUMNS = 32  # widths are multiples of it: whole tiles in products.c on any processor
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
 _collectors: list[list[object]] = []
 
 
-def forward(v: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Convolve (T, B, C) with kernels (O, C, n), each with its n -> (T, B, sum of O), and what `backward` needs."""
+def convolve(v: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Convolve (T, B, C) with kernels (O, C, n), each with its n -> (T, B, sum of O), and what the gradient needs."""
     taps = joined(weights)
     compute = _dense_forward if _is_short(len(v), len(taps)) else _spectral_forward
     return compute(v, taps, same_margins(len(taps))[0])
 
 
-def backward(dy: Tensor, saved: tuple[Tensor, ...], weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+def convolve_backward(dy: Tensor, saved: tuple[Tensor, ...], weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """Return the gradients of v and of the kernels."""
     longest = max(weight.shape[2] for weight in weights)
     compute = _dense_backward if _is_short(len(dy), longest) else _spectral_backward
@@ -67,6 +73,67 @@ def _parts(taps: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
         parts.append(taps[start : start + n_taps, :, column : column + n_out])
         column += n_out
     return parts
+
+
+def serve(like: Tensor, *widths: int) -> bool:
+    """Say whether products.c multiplies matrices of this kind, whose results have these numbers of columns."""
+    fit = like.device.type == "cpu" and like.dtype == torch.float32 and not any(width % COLUMNS for width in widths)
+    return fit and not torch.backends.mkl.is_available() and C.library is not None  # type: ignore[no-untyped-call]
+
+
+def mm(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Multiply (m, k) by (k, n), and add bias (n,)."""
+    if torch.get_num_threads() > 1 and serve(a, b.shape[1]):
+        return _product(a[None], b[None], a.new_empty(1, len(a), b.shape[1]), bias)[0]
+    return a @ b if bias is None else torch.addmm(bias, a, b)
+
+
+def addmm_(c: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add the product of (m, k) and (k, n) to c."""
+    if torch.get_num_threads() > 1 and serve(a, b.shape[1]):
+        _product(a[None], b[None], c[None], add=True)
+    else:
+        c.addmm_(a, b)
+
+
+def bmm(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply each of (i, m, k) by each of (i, k, n)."""
+    if not serve(a, b.shape[2]):
+        return torch.bmm(a, b)
+    return _product(a, b, a.new_empty(*a.shape[:2], b.shape[2]))
+
+
+def summed_bmm(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply each of (i, m, k) by each of (i, k, n), and add them up -> (m, n)."""
+    if not serve(a, b.shape[2]):
+        return torch.bmm(a, b).sum(dim=0)
+    return _product(a, b, a.new_empty(1, a.shape[1], b.shape[2]))[0]
+
+
+def _product(a: Tensor, b: Tensor, c: Tensor, bias: Tensor | None = None, add: bool = False) -> Tensor:
+    """Multiply items; where c has one for several, they are added up."""
+    (n_items, m, depth), n = a.shape, b.shape[2]
+    # Matrices of which neither rows nor columns lie in one piece, as one column of several does, are copied.
+    a, b = (items if 1 in items.stride()[1:] else items.contiguous() for items in (a, b))
+    strided = [number for x in (a, b) for number in (x.data_ptr(), x.stride(1), x.stride(2), x.stride(0))]
+    C.call("product", *strided, bias, add, c, m * n if len(c) == n_items else 0, n_items, m, n, depth)
+    return c
+
+
+def multiply(spectrum: Tensor, kernel: Tensor) -> Tensor:
+    """Multiply (f, 2, n, C) by the conjugate of kernel (2, f, C, O) -> (f, 2, n, O); 2 is real and imaginary part."""
+    n_freq, _, n_rows, width = spectrum.shape
+    product = spectrum.new_empty(n_freq, 2, n_rows, kernel.shape[-1])
+    C.call("multiply", spectrum, kernel, product, n_freq, n_rows, width, kernel.shape[-1])
+    return product
+
+
+def multiply_backward(dproduct: Tensor, spectrum: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of both."""
+    dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
+    sizes = len(spectrum), *spectrum.shape[2:], kernel.shape[-1]
+    C.call("multiply_backward", dproduct, spectrum, kernel, dspectrum, dkernel, *sizes)
+    return dspectrum, dkernel
 
 
 def constant(most: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -131,12 +198,12 @@ def folding(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: to
 
 
 def _dense_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
+    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what the gradient needs."""
     n_times, n_cases, width = v.shape
     fold = folding(n_times, len(taps), left, v.dtype, v.device)
-    dense = products.mm(fold, taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
+    dense = mm(fold, taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
     rows = v.transpose(0, 1).reshape(n_cases, -1)  # (B, (s, C))
-    return products.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
+    return bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
 
 
 def _dense_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
@@ -144,9 +211,9 @@ def _dense_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: in
     rows, dense = saved
     n_times, n_cases, n_out = dy.shape
     fold = folding(n_times, n_taps, left, dy.dtype, dy.device)
-    drows = products.summed_bmm(dy, dense.transpose(1, 2))
-    ddense = products.bmm(rows.T.expand(n_times, -1, -1), dy)
-    dtaps = products.mm(fold.T, ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
+    drows = summed_bmm(dy, dense.transpose(1, 2))
+    ddense = bmm(rows.T.expand(n_times, -1, -1), dy)
+    dtaps = mm(fold.T, ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
     return drows.view(n_cases, n_times, -1).transpose(0, 1).contiguous(), dtaps
 
 
@@ -163,6 +230,26 @@ class Transforms(NamedTuple):
         return self.kernel.shape[1] // 2
 
 
+def fourier(period: int, n_outputs: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Return exp(-i angle) of each frequency and position as real and imaginary part (f, P), and the way back.
+
+    The way back, (S, 2 f), leads from (Re, Im) of each frequency to the first n_outputs positions.
+    """
+    position = torch.arange(period, device=device)
+    angle = (position[: period // 2 + 1].unsqueeze(1) * position % period).double() * (2 * math.pi / period)
+    real, imag = angle.cos(), -angle.sin()
+    mirrored = torch.full_like(real[:, :1], 2)  # a frequency and its mirror image
+    mirrored[0] = 1
+    if period % 2 == 0:
+        mirrored[-1] = 1
+    return real, imag, interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period
+
+
+def interleaved(a: Tensor, b: Tensor) -> Tensor:
+    """Put rows in the order a[0], b[0], a[1], b[1], ..."""
+    return torch.stack([a, b], dim=1).flatten(0, 1)
+
+
 @constant(most=512)
 def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Transforms:
     """Make the matrices for y[t] = sum_j w[j] v[t + j - left]; an index outside 0 .. T - 1 reads the nearest end."""
@@ -170,11 +257,8 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
     n_outputs = math.ceil(n_times / n_segments)
     period = n_outputs + n_taps - 1
     period += (2, 1, 0, 0)[period % 4]  # an even number of frequencies: matrix units read four values at a time
+    real, imag, synthesis = fourier(period, n_outputs, torch.device("cpu"))
     position = torch.arange(period)
-    frequency = torch.arange(period // 2 + 1)
-    angle = (2 * math.pi / period) * (frequency.unsqueeze(1) * position % period).double()
-    real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
-
     first = n_outputs * torch.arange(n_segments) - left
     source = (first + position.unsqueeze(1)).clamp(0, n_times - 1)  # (P, segments)
     v_real, v_imag = real, imag
@@ -185,32 +269,27 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
     analysis = interleaved(v_real, v_imag)
     if device.type == "cuda":  # a few more products for fewer passes over memory
         analysis = torch.cat([analysis, interleaved(v_imag, -v_real)])
-    weight = torch.full((len(frequency), 1), 2.0, dtype=torch.float64)  # a frequency and its mirror image
-    weight[0] = 1
-    if period % 2 == 0:
-        weight[-1] = 1
-    synthesis = interleaved(weight * real, weight * imag)[:, :n_outputs].T / period
     kernel = torch.cat([real, imag])[:, :n_taps]
     parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis))
     return Transforms(None if n_segments == 1 else source.flatten().to(device), *parts)
 
 
 def _spectral_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
+    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what the gradient needs."""
     n_times, n_cases, width = v.shape
     fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
     segmented = segmented.view(len(fixed.analysis), -1)
-    kernel = products.mm(fixed.kernel.T, taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
-    if products.serve(v, width, taps.shape[2]):
-        spectrum = products.mm(fixed.analysis.T, segmented).view(n_freq, 2, -1, width)
-        product = products.multiply(spectrum, kernel)
+    kernel = mm(fixed.kernel.T, taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
+    if serve(v, width, taps.shape[2]):
+        spectrum = mm(fixed.analysis.T, segmented).view(n_freq, 2, -1, width)
+        product = multiply(spectrum, kernel)
     else:
         # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
         spectrum = _both_forms(fixed, segmented).view(2, n_freq, -1, width)
         product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
-    y = products.mm(fixed.synthesis, product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
+    y = mm(fixed.synthesis, product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
     if fixed.source is not None:
         y = y.transpose(0, 1).reshape(-1, n_cases, taps.shape[2])[:n_times]
     return y.view(n_times, n_cases, -1), (spectrum, kernel)
@@ -227,10 +306,10 @@ def _spectral_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left:
         missing = -n_times % n_outputs
         padded = torch.cat([dy, dy.new_zeros(missing, n_cases, n_out)]) if missing else dy
         dy = padded.reshape(-1, n_outputs, n_cases * n_out).transpose(0, 1)
-    dproduct = products.mm(fixed.synthesis.T, dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
-    if products.serve(spectrum, width, n_out):
-        dspectrum, dkernel = products.multiply_backward(dproduct, spectrum, kernel)
-        dv = products.mm(fixed.analysis, dspectrum.view(2 * n_freq, -1))
+    dproduct = mm(fixed.synthesis.T, dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
+    if serve(spectrum, width, n_out):
+        dspectrum, dkernel = multiply_backward(dproduct, spectrum, kernel)
+        dv = mm(fixed.analysis, dspectrum.view(2 * n_freq, -1))
     else:
         dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
         for part in range(2):
@@ -239,7 +318,7 @@ def _spectral_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left:
         dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
     if fixed.source is not None:
         dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
-    dtaps = products.mm(fixed.kernel, dkernel.view(2 * n_freq, -1))
+    dtaps = mm(fixed.kernel, dkernel.view(2 * n_freq, -1))
     return dv.view(n_times, n_cases, width), dtaps.view(n_taps, width, n_out)
 
 
@@ -282,8 +361,3 @@ def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, l
     dv[0] += padded[:left].sum(dim=0)
     dv[-1] += padded[left + n_times :].sum(dim=0)
     return dv
-
-
-def interleaved(a: Tensor, b: Tensor) -> Tensor:
-    """Put rows in the order a[0], b[0], a[1], b[1], ..."""
-    return torch.stack([a, b], dim=1).flatten(0, 1)

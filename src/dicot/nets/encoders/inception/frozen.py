@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.inception.convolution import folding, interleaved, joined
+from dicot.nets.encoders.base import same_margins
+from dicot.nets.encoders.inception.convolution import folding, fourier, interleaved, joined
 from dicot.nets.encoders.inception.rows import cuda_serves, join_into, pool_into
-from dicot.nets.encoders.padding import same_margins
 
 LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
 LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
@@ -85,17 +85,10 @@ class Dense:
         return torch.bmm(rows, self.dense, out=scratch.take("convolved", n_times, n_cases, len(self.bias)))
 
 
-class Segment(NamedTuple):
-    """A run of outputs."""
-
-    reads: slice
-    analysis: Tensor  # (4 f, time steps read)
-    writes: slice
-
-
 class Spectral:
     """By the convolution theorem (see `convolution`). Real and imaginary parts are rows of their own; f frequencies.
 
+    The outputs are cut into segments, each with what it reads, its matrix (4 f, time steps read) and what it writes.
     The edges that replicate padding repeats are folded into the matrices of the first and last segments.
     """
 
@@ -105,31 +98,35 @@ class Spectral:
         n_taps, width, n_out = taps.shape
         n_outputs = math.ceil(n_times / math.ceil(n_times / LONGEST_SEGMENT))
         period = n_outputs + n_taps - 1
-        step = torch.arange(period, device=taps.device)
-        turns = step[: period // 2 + 1].unsqueeze(1) * step % period
-        angle = turns.double() * (2 * math.pi / period)
-        real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
+        real, imag, synthesis = fourier(period, n_outputs, taps.device)
         # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W
         analysis = torch.cat([interleaved(real, imag), interleaved(imag, -real)])
-        self.segments = _segments(analysis, n_times, n_outputs, same_margins(n_taps)[0], like)
-        mirrored = torch.full_like(real[:, :1], 2)  # a frequency and its mirror image
-        mirrored[0] = 1
-        if period % 2 == 0:
-            mirrored[-1] = 1
-        synthesis = interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
-        self.synthesis = synthesis.to(like).contiguous()
+        inner = analysis.to(like)
+        self.segments: list[tuple[slice, Tensor, slice]] = []
+        for start in range(0, n_times, n_outputs):
+            first = start - same_margins(n_taps)[0]
+            before, after = max(-first, 0), max(first + period - n_times, 0)
+            matrix = inner
+            if before or after:  # columns that read beyond the case are added to those of its ends
+                cut = analysis[:, before : period - after].clone()
+                cut[:, 0] += analysis[:, :before].sum(dim=1)
+                cut[:, -1] += analysis[:, period - after :].sum(dim=1)
+                matrix = cut.to(like)
+            reads, writes = slice(first + before, first + period - after), slice(start, min(start + n_outputs, n_times))
+            self.segments.append((reads, matrix, writes))
+        self.synthesis = synthesis.to(like).contiguous()  # (S, 2 f)
         spectra = torch.cat([real, imag])[:, :n_taps] @ taps.view(n_taps, -1)
         # Real parts over imaginary ones, so that one product takes both: many small products cost by their number.
         self.spectra = torch.cat([*spectra.view(2, len(real), width, n_out)], dim=1).to(like)  # (f, (2, C), O)
         self.constant = (bias * period).to(like)  # one row there is every time step
 
     def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
-        n_times, n_cases, _ = v.shape
-        n_segments, width, (n_freq, _, n_out) = len(self.segments), v.shape[2], self.spectra.shape
+        n_times, n_cases, width = v.shape
+        n_segments, (n_freq, _, n_out) = len(self.segments), self.spectra.shape
         rows = v.flatten(1)
         parts = scratch.take("spectrum", 4 * n_freq, n_segments, n_cases * width)
-        for number, segment in enumerate(self.segments):
-            torch.mm(segment.analysis, rows[segment.reads], out=parts[:, number])
+        for number, (reads, analysis, _) in enumerate(self.segments):
+            torch.mm(analysis, rows[reads], out=parts[:, number])
         n_rows = 2 * n_segments * n_cases
         spectrum = scratch.take("side by side", n_freq, n_rows, 2 * width)
         torch.cat([*parts.view(2, n_freq, n_rows, width)], dim=2, out=spectrum)
@@ -137,29 +134,9 @@ class Spectral:
         product[0, : n_segments * n_cases] += self.constant
         parts = product.view(2 * n_freq, n_segments, -1)
         y = scratch.take("convolved", n_times, n_cases * n_out)
-        for number, segment in enumerate(self.segments):
-            to = y[segment.writes]
-            torch.mm(self.synthesis[: len(to)], parts[:, number], out=to)
+        for number, (_, _, writes) in enumerate(self.segments):
+            torch.mm(self.synthesis[: len(y[writes])], parts[:, number], out=y[writes])
         return y.view(n_times, n_cases, n_out)
-
-
-def _segments(analysis: Tensor, n_times: int, n_outputs: int, left: int, like: Tensor) -> list[Segment]:
-    """Cut the outputs into runs of n_outputs. Columns that read beyond the case are added to those of its ends."""
-    period = analysis.shape[1]
-    inner = analysis.to(like)
-    segments = []
-    for start in range(0, n_times, n_outputs):
-        first, stop = start - left, start - left + period
-        before, after = max(-first, 0), max(stop - n_times, 0)
-        matrix = inner
-        if before or after:
-            cut = analysis[:, before : period - after].clone()
-            cut[:, 0] += analysis[:, :before].sum(dim=1)
-            cut[:, -1] += analysis[:, period - after :].sum(dim=1)
-            matrix = cut.to(like)
-        reads, writes = slice(first + before, stop - after), slice(start, min(start + n_outputs, n_times))
-        segments.append(Segment(reads, matrix, writes))
-    return segments
 
 
 class Affine(NamedTuple):

@@ -1,16 +1,21 @@
 """BatchNorm with ReLU, and pooling over three time steps, forwards and backwards on rows of channels.
 
 There are the same four functions in several forms: by PyTorch's operators for any tensor, in C for a CPU (native.c), in
-CUDA for a GPU (kernels.cu), and for cases that end before their tensor does. `row_operations` chooses.
+CUDA for a GPU (kernels.cu), for cases that end before their tensor does, and for the share of one of several ranks.
+`row_operations` chooses.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import BatchNorm1d
 
 from dicot.core.machine_code import CFile, KernelFile, Size
+from dicot.core.processes.ranks import Ranks
+from dicot.nets.encoders.division import DIVISION, Division, Normalised, norm_gradients, normalise
 
 aten = torch.ops.aten
 C = CFile("dicot.nets.encoders.inception", "native.c")
@@ -38,92 +43,41 @@ BLOCK = (64, 4, 1)  # four columns each x rows
 SHARED = 2 * 64 * 4 * 16  # bytes: two sums of four columns per thread
 MOST_BLOCKS = 528  # four per multiprocessor of a large GPU
 
+Parts = Sequence[Tensor]  # (M, C) in parts side by side
+Gradients = tuple[Parts, Tensor, Tensor]  # of the rows, of scale and of shift
+
 
 class Normed(NamedTuple):
     """What the backward pass of BatchNorm and ReLU needs."""
 
-    x: Sequence[Tensor]  # input rows (M, C), whole or in parts
+    x: Parts  # input rows (M, C), whole or in parts
     y: Tensor  # (M, C) behind ReLU
-    statistics: Tensor  # (2 or more, C): mean, 1 / standard deviation
+    statistics: Tensor  # (1 or more, C): mean, 1 / standard deviation
+    widths: list[int]  # columns of the parts
 
 
-class RowOperations(Protocol):
-    """What the training pass does beside matrix products."""
+class RowOperations(ABC):
+    """What the training pass does beside matrix products; `pooling` has the functions of pooling."""
 
-    def norm_forward(
-        self, parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None
-    ) -> Normed:
+    def __init__(self, pooling: "RowOperations | None" = None) -> None:
+        self.pooling = pooling or self
+
+    @abstractmethod
+    def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
         """Compute relu(BatchNorm(x) + added) of rows (M, C) that come in parts.
 
         The running statistics move as if `bias` had been added to x.
         """
 
-    def norm_backward(
-        self, dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
-    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
-        """Return the gradients of the rows, in parts of these widths, of scale and of shift.
+    @abstractmethod
+    def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
+        """Return the gradients; with masked=False, dy is the one in front of ReLU already."""
 
-        With masked=False, dy is the gradient in front of ReLU already.
+    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the largest of three neighbouring time steps of (T, B, C), and what `pool_backward` needs beside u.
+
+        pairs[t] = max(u[t], u[t + 1]), then y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes is saved.
         """
-
-    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the largest of three neighbouring time steps of (T, B, C), and what `pool_backward` needs beside u."""
-
-    def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
-        """Return the gradient of u, which goes to the first of equal values; dy may be overwritten."""
-
-
-def row_operations(u: Tensor, width: int) -> RowOperations:
-    """Choose a form for u (T, B, C), whose branches of `width` channels each are normalised together.
-
-    The compiled ones need float32 and channels in multiples of four.
-    """
-    if u.dtype != torch.float32 or width % 4 or u.shape[-1] % 4:
-        return PlainRows()
-    if u.is_cuda:
-        return PlainRows() if CUDA.on(u.device) is None else CudaRows()
-    fits = u.device.type == "cpu" and width * MOST_PARTS <= WIDEST
-    return NativeRows() if fits and C.library is not None else PlainRows()
-
-
-def next_momentum(norm: nn.BatchNorm1d) -> float:
-    """Return the next batch's share in the running statistics; without a momentum they are plain averages."""
-    assert norm.num_batches_tracked is not None
-    return 1 / (1 + float(norm.num_batches_tracked)) if norm.momentum is None else norm.momentum
-
-
-def _whole(parts: Sequence[Tensor]) -> Tensor:
-    return torch.cat(list(parts), dim=1) if len(parts) > 1 else parts[0]
-
-
-class PlainRows:
-    """By PyTorch's operators, for any device and type."""
-
-    def norm_forward(
-        self, parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None
-    ) -> Normed:
-        assert norm.running_mean is not None and norm.num_batches_tracked is not None
-        x, momentum = _whole(parts), next_momentum(norm)
-        norm.num_batches_tracked.add_(1)
-        image, mean, rstd = aten.native_batch_norm(
-            _as_image(x), norm.weight, norm.bias, norm.running_mean, norm.running_var, True, momentum, norm.eps
-        )
-        norm.running_mean.add_(bias, alpha=momentum)
-        y = _as_rows(image)
-        return Normed([x], (y if added is None else y.add_(added)).relu_(), torch.stack([mean, rstd]))
-
-    def norm_backward(
-        self, dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
-    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
-        dpre = aten.threshold_backward(dy, saved.y, 0) if masked else dy
-        (x,), (mean, rstd) = saved.x, saved.statistics
-        dx, dweight, dbias = aten.native_batch_norm_backward(
-            _as_image(dpre), _as_image(x), norm.weight, None, None, mean, rstd, True, norm.eps, [True, True, True]
-        )
-        return torch.split(_as_rows(dx), list(widths), dim=1), dweight, dbias
-
-    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """pairs[t] = max(u[t], u[t + 1]), then y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes is saved."""
         if len(u) == 1:
             return u.clone(), None
         pairs = torch.maximum(u[:-1], u[1:])
@@ -133,6 +87,7 @@ class PlainRows:
         return y, pairs
 
     def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
+        """Return the gradient of u, which goes to the first of equal values; dy may be overwritten."""
         if pairs is None:
             return dy
         later = _to_the_later(dy[1:-1], pairs)
@@ -154,6 +109,66 @@ def _to_the_later(dlarger: Tensor, x: Tensor) -> Tensor:
     return passed
 
 
+def row_operations(u: Tensor, width: int, norm: BatchNorm1d) -> RowOperations:
+    """Choose a form for u (T, B, C), whose branches of `width` channels each are normalised together by `norm`.
+
+    The compiled ones need float32 and channels in multiples of four.
+    """
+    ops: RowOperations = PlainRows()
+    if u.dtype == torch.float32 and not width % 4 and not u.shape[-1] % 4:
+        if u.is_cuda and CUDA.on(u.device) is not None:
+            ops = CudaRows()
+        elif u.device.type == "cpu" and width * MOST_PARTS <= WIDEST and C.library is not None:
+            ops = NativeRows()
+    division: Division | None = norm.__dict__.get(DIVISION)
+    return ops if division is None or division.part is None else DividedRows(division.ranks, ops)
+
+
+def next_momentum(norm: BatchNorm1d) -> float:
+    """Return the next batch's share in the running statistics; without a momentum they are plain averages."""
+    assert norm.num_batches_tracked is not None
+    return 1 / (1 + float(norm.num_batches_tracked)) if norm.momentum is None else norm.momentum
+
+
+def _whole(parts: Parts) -> Tensor:
+    return torch.cat(list(parts), dim=1) if len(parts) > 1 else parts[0]
+
+
+def _widths(parts: Parts) -> list[int]:
+    return [part.shape[1] for part in parts]
+
+
+def _activated(y: Tensor, added: Tensor | None) -> Tensor:
+    return (y if added is None else y.add_(added)).relu_()
+
+
+def _in_front(dy: Tensor, saved: Normed, masked: bool) -> Tensor:
+    """Return the gradient in front of ReLU."""
+    dpre: Tensor = aten.threshold_backward(dy, saved.y, 0) if masked else dy
+    return dpre
+
+
+class PlainRows(RowOperations):
+    """By PyTorch's operators, for any device and type."""
+
+    def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
+        assert norm.running_mean is not None and norm.num_batches_tracked is not None
+        x, momentum = _whole(parts), next_momentum(norm)
+        norm.num_batches_tracked.add_(1)
+        image, mean, rstd = aten.native_batch_norm(
+            _as_image(x), norm.weight, norm.bias, norm.running_mean, norm.running_var, True, momentum, norm.eps
+        )
+        norm.running_mean.add_(bias, alpha=momentum)
+        return Normed([x], _activated(_as_rows(image), added), torch.stack([mean, rstd]), _widths(parts))
+
+    def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
+        dpre, (x,), (mean, rstd) = _in_front(dy, saved, masked), saved.x, saved.statistics
+        dx, dweight, dbias = aten.native_batch_norm_backward(
+            _as_image(dpre), _as_image(x), norm.weight, None, None, mean, rstd, True, norm.eps, [True, True, True]
+        )
+        return torch.split(_as_rows(dx), saved.widths, dim=1), dweight, dbias
+
+
 def _as_image(rows: Tensor) -> Tensor:
     """View (M, C) as an image (1, C, M, 1) with channels stored last, for which these operators are fast."""
     return rows.view(1, len(rows), 1, -1).permute(0, 3, 1, 2)
@@ -163,12 +178,10 @@ def _as_rows(image: Tensor) -> Tensor:
     return image.permute(0, 2, 3, 1).flatten(0, 2)
 
 
-class NativeRows:
+class NativeRows(RowOperations):
     """In C: one or two passes over memory, where PyTorch takes four to eight. Parts have equally many columns."""
 
-    def norm_forward(
-        self, parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None
-    ) -> Normed:
+    def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
         assert norm.num_batches_tracked is not None
         n_rows, n_columns = len(parts[0]), norm.num_features
         y, statistics = parts[0].new_empty(n_rows, n_columns), parts[0].new_empty(2, n_columns)
@@ -179,11 +192,9 @@ class NativeRows:
             norm.running_mean, norm.running_var, float(momentum), float(norm.eps), added, y, statistics,
             *_work(n_columns),
         )  # fmt: skip
-        return Normed(parts, y, statistics)
+        return Normed(parts, y, statistics, _widths(parts))
 
-    def norm_backward(
-        self, dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
-    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+    def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
         n_rows, n_columns = saved.y.shape
         dparts = [torch.empty_like(part) for part in saved.x]
         dweight, dshift = dy.new_empty(n_columns), dy.new_empty(n_columns)
@@ -204,7 +215,7 @@ class NativeRows:
         return du
 
 
-def _four(parts: Sequence[Tensor]) -> list[Tensor]:
+def _four(parts: Parts) -> list[Tensor]:
     return [*parts, *[parts[0]] * (MOST_PARTS - len(parts))]
 
 
@@ -213,12 +224,10 @@ def _work(n_columns: int) -> tuple[Tensor, Tensor]:
     return torch.empty(2 * torch.get_num_threads() * n_columns, dtype=torch.float64), torch.empty(3 * n_columns)
 
 
-class CudaRows:
+class CudaRows(RowOperations):
     """In CUDA: half the memory traffic, nothing saved for the pooling. Rows come in one or two parts."""
 
-    def norm_forward(
-        self, parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None
-    ) -> Normed:
+    def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
         device, n_rows, n_columns = parts[0].device, len(parts[0]), norm.num_features
         grid, per_block = _grid(n_rows, n_columns)
         x = _two(parts)
@@ -233,11 +242,9 @@ class CudaRows:
         )  # fmt: skip
         has_added, addend = int(added is not None), y if added is None else added
         CUDA.launch("norm_apply", device, grid, BLOCK, *x, n_rows, n_columns, statistics, addend, has_added, y)
-        return Normed(parts, y, statistics)
+        return Normed(parts, y, statistics, _widths(parts))
 
-    def norm_backward(
-        self, dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
-    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+    def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
         device, (n_rows, n_columns) = dy.device, saved.y.shape
         grid, per_block = _grid(n_rows, n_columns)
         x, of_output = _two(saved.x), (dy, saved.y, int(masked), n_rows, n_columns)
@@ -274,7 +281,7 @@ def pool_into(u: Tensor, y: Tensor) -> Tensor:
     return y
 
 
-def join_into(parts: Sequence[Tensor], shift: Tensor, lowest: Tensor, y: Tensor) -> Tensor:
+def join_into(parts: Parts, shift: Tensor, lowest: Tensor, y: Tensor) -> Tensor:
     """Write max(x + shift, lowest) of x (T, B, C), which comes in two parts, into y, on a GPU.
 
     shift and lowest (C,) are float32.
@@ -288,7 +295,7 @@ def join_into(parts: Sequence[Tensor], shift: Tensor, lowest: Tensor, y: Tensor)
     return y
 
 
-def _two(parts: Sequence[Tensor]) -> list[Any]:
+def _two(parts: Parts) -> list[Any]:
     """Return two parts and the width of the first, as kernels take them; of a single part the second is never read."""
     return [parts[0], parts[-1], parts[0].shape[-1]]
 
@@ -303,7 +310,7 @@ def _over_time(u: Tensor) -> tuple[Size, Size]:
     return (-(-u[0].numel() // (AT_A_TIME[u.dtype] * 256)), min(len(u), 65535), 1), (256, 1, 1)
 
 
-class PaddedRows:
+class PaddedRows(RowOperations):
     """For cases (T, B, C) whose first `length` time steps count, a number that only the device knows.
 
     A CUDA graph has fixed shapes, so cases of changing length lie at the beginning of a tensor of fixed length there.
@@ -313,21 +320,19 @@ class PaddedRows:
     Nothing waits for the device, and sums are taken in a fixed order. Repeated time steps do not change `pooling`.
     """
 
-    def __init__(self, length: Tensor, shape: Sequence[int], dtype: torch.dtype, pooling: RowOperations) -> None:
-        n_times, n_cases, _ = shape
-        time, count = torch.arange(n_times, device=length.device), (length * n_cases).to(dtype)
+    def __init__(self, length: Tensor, like: Tensor, pooling: RowOperations) -> None:
+        super().__init__(pooling)
+        n_times, n_cases, _ = like.shape
+        time, count = torch.arange(n_times, device=length.device), (length * n_cases).to(like.dtype)
         self.shape = n_times, n_cases, -1
         self.source = time.clamp(max=length - 1)  # (T,) the time step that each one repeats
-        inside, self.before = ((time < end).to(dtype).view(-1, 1, 1) for end in (length, length - 1))
+        inside, self.before = ((time < end).to(like.dtype).view(-1, 1, 1) for end in (length, length - 1))
         self.is_last = inside - self.before
         self.behind = 1 - self.before  # the last time step and its repetitions
         self.shares = inside / count  # of a row in a mean
         self.unbiased = count / (count - 1).clamp(min=1)
-        self.pool_forward, self.pool_backward = pooling.pool_forward, pooling.pool_backward
 
-    def norm_forward(
-        self, parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None
-    ) -> Normed:
+    def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
         """Of x the distance from the mean is kept."""
         assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
         momentum = next_momentum(norm)
@@ -340,18 +345,34 @@ class PaddedRows:
         norm.running_var.lerp_(var * self.unbiased, momentum)
         rstd = (var + norm.eps).rsqrt_()
         x = x.flatten(0, 1)
-        y = torch.addcmul(norm.bias, x, norm.weight * rstd)
-        return Normed([x], (y if added is None else y.add_(added)).relu_(), rstd.unsqueeze(0))
+        y = _activated(torch.addcmul(norm.bias, x, norm.weight * rstd), added)
+        return Normed([x], y, rstd.unsqueeze(0), _widths(parts))
 
-    def norm_backward(
-        self, dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
-    ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+    def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
         """What the repetitions are given goes to the time step that they repeat."""
-        dpre = aten.threshold_backward(dy, saved.y, 0) if masked else dy
-        (x,), (rstd,) = saved.x, saved.statistics
+        dpre, (x,), (rstd,) = _in_front(dy, saved, masked), saved.x, saved.statistics
         dshift, dweight = dpre.sum(dim=0), (dpre * x).sum(dim=0).mul_(rstd)
         of_statistics = torch.addcmul(dshift, x, dweight * rstd).view(self.shape)
         dx = torch.addcmul(dpre.view(self.shape), of_statistics, self.shares, value=-1).mul_(norm.weight * rstd)
         last = (dx * self.behind).sum(dim=0)
         dx = dx.mul_(self.before).addcmul_(self.is_last, last).flatten(0, 1)
-        return torch.split(dx, list(widths), dim=1), dweight, dshift
+        return torch.split(dx, saved.widths, dim=1), dweight, dshift
+
+
+class DividedRows(RowOperations):
+    """For the rows of one rank, where BatchNorm looks at those of all; `pooling` has what no other case changes."""
+
+    def __init__(self, ranks: Ranks, pooling: RowOperations) -> None:
+        super().__init__(pooling)
+        self.ranks = ranks
+
+    def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
+        centred, rstd, n_rows = normalise(_whole(parts), norm, self.ranks, bias)
+        y = _activated(torch.addcmul(norm.bias, centred, norm.weight * rstd), added)
+        return Normed([centred], y, torch.stack([rstd, n_rows.expand_as(rstd)]), _widths(parts))
+
+    def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
+        """The gradients of scale and shift are this rank's part of them."""
+        dpre, found = _in_front(dy, saved, masked), Normalised(saved.x[0], *saved.statistics)
+        dx, dweight, dbias = norm_gradients(dpre, found, norm.weight, self.ranks)
+        return torch.split(dx, saved.widths, dim=1), dweight, dbias

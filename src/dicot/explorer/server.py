@@ -1,0 +1,265 @@
+"""The explorer's server: on 127.0.0.1 alone, to whoever knows a token that is new at every start."""
+
+import hmac
+import json
+import re
+import secrets
+import socket
+import webbrowser
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Annotated, Any, final
+
+from dicot import __version__
+from dicot.core.errors import DicotError, InputError, need_extra
+from dicot.explorer.page import INDEX, Assets
+from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace
+
+try:
+    import uvicorn
+    from fastapi import FastAPI, HTTPException, Query, Request
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse, PlainTextResponse, Response
+    from pydantic import BaseModel, ConfigDict, Field, StrictInt
+except ImportError as error:
+    raise need_extra("fastapi and uvicorn", "explore", "The explorer") from error
+
+ADDRESS = "127.0.0.1"
+PATIENCE = 3  # seconds that running requests have when the server ends
+MOST = 1000  # neighbours or suggestions of one request
+ROWS = "[0-9]{1,9}(,[0-9]{1,9})*"
+LARGEST_BODY = 2**20  # bytes
+TOKEN = b"x-dicot-token"
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",  # the first address holds the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on this port of 127.0.0.1, 0 for a free one."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((ADDRESS, port))
+        listener.listen()
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise InputError(
+            f"Port {port} cannot be used: {error}. Choose another by --port, or 0 for a free one."
+        ) from error
+    return listener
+
+
+def serve(
+    workspace: ExplorerWorkspace,
+    listener: socket.socket,
+    assets: Assets,
+    *,
+    on_ready: Callable[[str], None],
+    open_browser: bool = True,
+) -> None:
+    """Serve a workspace until Ctrl-C; `on_ready` is told the address, which holds the token."""
+    port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
+    app = create_app(workspace, token, port, assets)
+    address = f"http://{ADDRESS}:{port}/?token={token}"
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE, ws="none"
+    )  # an access log would hold the token
+    on_ready(address)
+    if open_browser:
+        webbrowser.open(address)  # it listens already: a browser that is quick waits
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn has ended by itself and hands the signal on
+        pass
+    finally:
+        listener.close()
+
+
+@final
+class Guard:
+    """An ASGI application around another one, which sees only requests that may be answered.
+
+    Another site in the same browser can send requests here under a name that it owns (DNS rebinding): the Host tells.
+    It can send requests blindly: without the token nothing under /api is answered.
+    """
+
+    def __init__(self, app: App, token: str, port: int) -> None:
+        self.app, self._token = app, token.encode()
+        self._hosts = {f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost")}
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            raise RuntimeError(f"The explorer answers HTTP alone; got {scope['type']}.")
+        is_api = scope["path"] == "/api" or scope["path"].startswith("/api/")
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = {**HEADERS, "Cache-Control": "no-store" if is_api else "no-cache"}
+                headers = [(name.lower().encode(), value.encode()) for name, value in own.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *headers]}
+            await send(message)
+
+        async def refuse(status: int, sentence: str) -> None:
+            headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+            await answer({"type": "http.response.start", "status": status, "headers": headers})
+            await answer({"type": "http.response.body", "body": json.dumps({"detail": sentence}).encode()})
+
+        hosts, tokens = ([value for key, value in scope["headers"] if key == name] for name in (b"host", TOKEN))
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            await refuse(400, "This server answers only under its own address; the Host is another one.")
+            return
+        if is_api and not (len(tokens) == 1 and hmac.compare_digest(tokens[0], self._token)):
+            await refuse(403, "The token is missing or wrong. Open the address that `dicot explore` printed.")
+            return
+        body, more = b"", True
+        while more and len(body) <= LARGEST_BODY:  # whatever length it announces
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)  # not where the browser is gone
+        if len(body) > LARGEST_BODY:
+            await refuse(413, f"The request is larger than {LARGEST_BODY} bytes. Choose fewer windows.")
+            return
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self.app(scope, replay, answer)
+
+
+def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Assets) -> FastAPI:
+    """Return the application that answers what the page may ask of a workspace."""
+    app = FastAPI(title="dicot explorer", version=__version__, openapi_url=None)
+    app.add_middleware(Guard, token=token, port=port)
+
+    class Labelled(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        rows: list[StrictInt] = Field(min_length=1, max_length=LABEL_ROWS)
+        label: str | None
+
+    class Chosen(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        rows: list[StrictInt] = Field(min_length=1, max_length=len(workspace))
+
+    How = Annotated[int, Query(ge=1, le=MOST)]
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+        return JSONResponse({"detail": f"{where}: {first['msg']}."}, 422)
+
+    @app.exception_handler(DicotError)
+    def refused(request: Request, error: DicotError) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 422 if isinstance(error, InputError) else 500)
+
+    def checked(rows: list[int]) -> list[int]:
+        for row in rows:
+            if not 0 <= row < len(workspace):
+                raise InputError(f"There is no row {row}; the rows are 0 to {len(workspace) - 1}.")
+        return list(dict.fromkeys(rows))
+
+    def binary(values: Any, kind: str) -> Response:
+        return Response(values.astype(kind).tobytes(), media_type="application/octet-stream")
+
+    @app.get("/")
+    def page() -> Response:
+        return asset(INDEX)
+
+    @app.get("/assets/{name:path}")
+    def asset(name: str) -> Response:
+        if name not in assets:
+            raise HTTPException(404, "There is no such file.")
+        return Response(assets[name].content, media_type=assets[name].kind)
+
+    @app.get("/favicon.ico")
+    def icon() -> Response:
+        return Response(status_code=204)
+
+    @app.get("/api/about")
+    def about() -> dict[str, Any]:
+        return workspace.about()
+
+    @app.get("/api/points")
+    def points() -> Response:
+        return binary(workspace.overview.points, "<f4")
+
+    @app.get("/api/columns/{name}")
+    def column(name: str) -> Response:
+        try:
+            found = workspace.column(name)
+        except KeyError as error:
+            known = ", ".join(workspace.column_names())
+            raise HTTPException(404, f"There is no column {name[:100]!r}. There are {known}.") from error
+        return binary(found.values, "<f4" if found.categories is None else "<i4")
+
+    @app.get("/api/series")
+    def series(rows: str) -> dict[str, Any]:
+        if not re.fullmatch(ROWS, rows) or rows.count(",") >= SERIES_ROWS:
+            raise InputError(f"rows must be up to {SERIES_ROWS} whole numbers with commas; got {rows[:100]!r}.")
+        return {"series": workspace.windows(checked([int(row) for row in rows.split(",")]))}
+
+    @app.get("/api/context")
+    def context(row: int) -> dict[str, Any]:
+        return workspace.context(*checked([row]))
+
+    @app.get("/api/neighbours")
+    def neighbours(row: int, k: How = 10) -> dict[str, Any]:
+        (row,) = checked([row])
+        rows, distances = workspace.neighbours(row, k)
+        return {"rows": rows, "distances": distances}
+
+    @app.get("/api/find")
+    def find(recording: str, time: float) -> dict[str, int]:
+        try:
+            return {"row": workspace.find(recording, time)}
+        except InputError as error:
+            raise HTTPException(404, str(error)) from error
+
+    @app.get("/api/labels")
+    def labels() -> dict[str, Any]:
+        return workspace.labelled()
+
+    @app.post("/api/labels")
+    def label(given: Labelled) -> dict[str, Any]:
+        workspace.labels.set(checked(given.rows), given.label)
+        return workspace.labelled()
+
+    @app.post("/api/undo")
+    def undo() -> dict[str, Any]:
+        undone = workspace.labels.undo()
+        return {**workspace.labelled(), "undone": undone}
+
+    @app.get("/api/suggest")
+    def suggest(k: How = 20) -> dict[str, Any]:
+        rows, reason = workspace.suggest(k)
+        return {"rows": rows, "reason": reason}
+
+    @app.post("/api/classify")
+    def classify() -> dict[str, Any]:
+        found = workspace.classify()
+        return {"sentence": found.sentence, "warnings": list(found.warnings)}
+
+    @app.post("/api/export")
+    def export(chosen: Chosen) -> Response:
+        return PlainTextResponse(
+            workspace.table(checked(chosen.rows)),
+            media_type="text/csv",
+            headers={"Content-Disposition": 'attachment; filename="windows.csv"'},
+        )
+
+    return app

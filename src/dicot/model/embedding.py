@@ -1,0 +1,333 @@
+"""From cases to vectors: passes through an encoder, batch by batch, on a device.
+
+POOLINGS, the rules that turn what an encoder gives for every time step into one vector, is where one is registered.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dicot.core.errors import InputError, is_whole, lookup
+from dicot.core.gpu.device import float32_arithmetic, resolve_device
+from dicot.core.gpu.memory import allowed_bytes
+from dicot.core.gpu.transfer import ThreadedArray, through
+from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.data.cases import Array, Collection
+from dicot.data.conversion import Conversion
+from dicot.model.composition import MOST_COMPONENTS, Composition, Compression, Network
+from dicot.model.kernels import MOST_FEATURES, N_KERNELS, Bank, Contests
+from dicot.nets.encoders import Encoder
+from dicot.nets.encoders.base import Prepared, home_of
+
+Value = TypeVar("Value")
+EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
+
+# Bytes that the features of one pass and what is made on the way to them may take. On a CPU it is what stays in its
+# caches: batches beyond that are slower, not faster. A GPU is fast at large ones.
+WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**32}
+LARGEST_SHARE = 1 / 8  # of the memory that torch may take of a GPU: there may be other processes beside this one
+ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
+MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
+MIXED = "mixed"  # the bank that has contests between kernels beside the shares of time steps
+SHARES_OF_MIXED = 2_016
+PLAIN = Composition()  # the pooled features alone
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A rule that turns features into one vector per case.
+
+    layers: None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
+    or "all", for a dictionary of such tensors by name (see `Encoder.features`; their F and T may differ).
+    pool: gives (B, vector). A case's row must not depend on the others; zeros (1, F, 1) must give the vector's length.
+    summary: one line for `dicot list poolings`.
+    """
+
+    layers: tuple[str, ...] | Literal["all"] | None
+    pool: Callable[[Any], Tensor]
+    summary: str = ""
+
+    def chosen(self, layers: Mapping[str, Value]) -> dict[str, Value]:
+        """Return what is pooled of what there is for every layer, by name."""
+        return {name: lookup(layers, name, "layer") for name in (layers if self.layers == "all" else self.layers or ())}
+
+
+def _mean(h: Tensor) -> Tensor:
+    return h.mean(dim=-1, dtype=torch.promote_types(h.dtype, torch.float32))
+
+
+def _max(h: Tensor) -> Tensor:
+    return h.amax(dim=-1)
+
+
+def _std(h: Tensor) -> Tensor:
+    if h.device.type != "cpu" or h.requires_grad:  # its gradient is that of a root, infinite at 0, made 0 there
+        return h.std(dim=-1, correction=0)
+    centred = h - _mean(h).to(h.dtype).unsqueeze(-1)  # several times as fast on a CPU
+    return centred.square_().mean(dim=-1).sqrt_()
+
+
+def _mean_max_std(h: Tensor) -> Tensor:
+    return torch.cat([_mean(h), _max(h), _std(h)], dim=1)
+
+
+def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
+    return torch.cat([_mean(h) for h in layers.values()], dim=1)
+
+
+POOLINGS: dict[str, Pooling] = {
+    "mean": Pooling(None, _mean, "mean over time"),
+    "max": Pooling(None, _max, "maximum over time"),
+    "mean+max+std": Pooling(None, _mean_max_std, "mean, maximum and standard deviation over time, side by side"),
+    "layers": Pooling("all", _mean_of_layers, "mean over time of every layer, side by side"),
+}
+NO_POOLING = Pooling(None, lambda h: h)
+
+
+def pooling_named(name: str | None) -> Pooling:
+    """Return the rule of this name; None keeps the time steps."""
+    return NO_POOLING if name is None else lookup(POOLINGS, name, "pooling")
+
+
+def pooled(encoder: Encoder, x: Tensor, pooling: str) -> Tensor:
+    """Compute (B, C, T) -> (B, vector) in the mode the encoder is in, with gradients: what training pools by."""
+    rule = pooling_named(pooling)
+    return rule.pool(encoder(x) if rule.layers is None else rule.chosen(encoder.features(x)))
+
+
+def pooled_dim(encoder: Encoder, pooling: str) -> int:
+    """Return the length of the vectors that `embed` makes with this pooling."""
+    rule = pooling_named(pooling)
+    if rule.layers is None:
+        return int(rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
+    layers = {name: torch.zeros(1, dim, 1) for name, dim in encoder.layer_dims().items()}
+    return int(rule.pool(rule.chosen(layers)).shape[1])
+
+
+class Target(Protocol):
+    """Where embeddings go, some rows at a time: an array, or a file that is never whole in memory."""
+
+    def __setitem__(self, rows: slice, values: np.ndarray, /) -> None: ...
+
+
+class PassOptions(TypedDict, total=False):
+    """How cases go through an encoder; see `embed`."""
+
+    batch_size: int
+    device: str | torch.device
+    precision: str
+    on_batch: Callable[[int], None] | None
+
+
+def embed(
+    encoder: Encoder,
+    x: Collection,
+    *,
+    pooling: str | None = "mean",
+    composer: Composition | None = None,
+    **options: Unpack[PassOptions],
+) -> np.ndarray:
+    """Turn cases (N, C, T) into vectors (N, F).
+
+    A case's vector does not depend on the other cases of the call, on their order or on `batch_size`, but for the
+    rounding of the last digit where a matrix product of another number of rows takes its sums in another order. A
+    memory-mapped x is read piece by piece. Hooks on modules of the encoder are called (see `Encoder.plain`); a single
+    case goes through twice, so that its vector is the one it has among others.
+
+    Parameters
+    ----------
+    encoder : an `Encoder`; `dicot.nets.encoders.as_encoder` makes one of any torch module
+    x : cases (N, C, T)
+    pooling : a name of `dicot list poolings`; None gives the features per time step, (N, F, T)
+    composer : what else a vector holds, and how it is compressed (see `fit_composition`); needs a pooling
+    batch_size : the most cases that go through the encoder at once; fewer do where they would take too much memory
+    device : "auto", "cpu", "cuda" or "cuda:N"
+    precision : on a GPU "tf32" is faster than "float32" and keeps three digits, "bf16" more so and two, both for data
+        of ordinary scale, and the digits after these may depend on the batch; elsewhere they change nothing.
+    on_batch : is told how many cases are done
+    """
+    encoder.check_shape(x.shape)
+    dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
+    y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling, composer or PLAIN)), dtype)
+    embed_into(ThreadedArray(y), encoder, x, pooling=pooling, composer=composer, **options)
+    return y
+
+
+def embed_into(
+    target: Target,
+    encoder: Encoder,
+    x: Collection,
+    *,
+    pooling: str | None = "mean",
+    composer: Composition | None = None,
+    batch_size: int = 1024,
+    device: str | torch.device = "auto",
+    precision: str = "float32",
+    on_batch: Callable[[int], None] | None = None,
+) -> None:
+    """Do what `embed` does, and write the rows to `target[rows] = ...` as they are made."""
+    rule, composer = pooling_named(pooling), composer or PLAIN
+    lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
+    encoder.check_shape(x.shape)
+    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():  # a small file can ask for any length
+        refuse_length(encoder, x.length, x.unequal, device, composer)
+    shape = _shape(encoder, x.shape[2], pooling, composer)
+    device = resolve_device(device)
+    home, dtype = home_of(encoder)
+    in_training = [module for module in encoder.inner_modules().all if module.training]
+    if in_training:
+        encoder.eval()
+    if home != device:
+        encoder.to(device)
+    try:
+        halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
+        with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
+            per_case = _widest(encoder, composer) * x.shape[2] * (halved or dtype).itemsize
+            if rule.layers is not None:
+                per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
+            at_once = min(batch_size, cases_at_once(per_case, device))
+            with _pooling(encoder, x.shape[2], rule, halved) as compute:
+                compute = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
+                graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
+                through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
+    finally:
+        if home != device:
+            encoder.to(home)
+            encoder.forget_prepared()  # its weights are the device's, and it would only use memory there
+        for module in in_training:
+            module.training = True
+
+
+def _widest(encoder: Encoder, composer: Composition) -> int:
+    return max(encoder.dim, encoder.n_channels, composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
+
+
+def refuse_length(
+    encoder: Encoder, n_times: int, unequal: str, device: str | torch.device, composer: Composition = PLAIN
+) -> None:
+    """Refuse cases of a model's own length where a pass of two takes more than half of the memory."""
+    home = resolve_device(device)
+    memory = memory_of(None) if home.type == "cpu" else allowed_bytes(home) // 2
+    refuse_beyond(
+        memory,
+        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * n_times * home_of(encoder)[1].itemsize,
+        f"Cases of n_times={n_times} time steps, as this model's config.json wants them (unequal={unequal!r}): a pass",
+        "If it was trained on cases of that length, use it where there is more memory. If not, its file is damaged or "
+        "made to do harm: save the model again.",
+        "half of what is free",
+    )
+
+
+@contextmanager
+def _pooling(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
+    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode.
+
+    A single case goes through twice where that changes its bits: alone it may run through other kernels.
+    """
+    if rule.layers is not None:
+        yield partial(_in_company, partial(_pooled_together, encoder, rule, dtype))
+        return
+    with encoder.prepared(n_times, dtype) as prepared:
+        if encoder.inner_modules().have_hooks():
+            prepared.same_alone = False  # trying it out would call them once more
+        yield partial(_pooled, prepared, rule.pool)
+
+
+def _in_company(network: Network, batch: Tensor) -> Tensor:
+    """Compute vectors, a single one as one of two."""
+    vectors: Tensor = network(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)
+    return vectors[: len(batch)]
+
+
+def _pooled_together(encoder: Encoder, rule: Pooling, dtype: torch.dtype | None, x: Tensor) -> Tensor:
+    """Pool the features of several layers once all are there."""
+    with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+        features = encoder.features(x)
+    return rule.pool(rule.chosen(features))
+
+
+def _pooled(prepared: Prepared, pool: Network, batch: Tensor) -> Tensor:
+    """Pool the last layer; the features of a single case are doubled for the pooling too, which costs little."""
+    network = prepared.network
+    if len(batch) == 1 and prepared.same_alone is None:
+        probe = torch.randn(batch.shape, generator=torch.Generator().manual_seed(0)).to(batch)
+        prepared.same_alone = torch.equal(network(probe), network(probe.repeat(2, 1, 1))[:1])
+    if len(batch) > 1 or not prepared.same_alone:
+        return _in_company(lambda x: pool(network(x)), batch)
+    h = network(batch)  # (1, F, T)
+    time_first = h.permute(2, 0, 1).is_contiguous()  # then two cases would lie in memory so, too
+    both = h.permute(2, 0, 1).repeat(1, 2, 1).permute(1, 2, 0) if time_first else h.repeat(2, 1, 1)
+    vectors: Tensor = pool(both)
+    return vectors[:1]
+
+
+def _shape(encoder: Encoder, n_times: int, pooling: str | None, composer: Composition) -> tuple[int, ...]:
+    """Return the shape of what `embed` gives for one case."""
+    if pooling is None:
+        return encoder.dim, encoder.out_length(n_times)
+    return (composer.dim(pooled_dim(encoder, pooling)),)
+
+
+def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
+    """Say how many cases whose features take so many bytes go through an encoder together: two at least."""
+    memory = WORKING_MEMORY.get(device.type, WORKING_MEMORY["cuda"])
+    memory = min(memory, int(LARGEST_SHARE * allowed_bytes(device)))
+    return max(2, memory // (ARRAYS_PER_PASS * max(1, bytes_per_case)))
+
+
+def check_parts(bank: Any, n_components: Any) -> None:
+    """Refuse settings that no composition has."""
+    if bank not in (None, 0, MIXED) and not (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES):
+        raise InputError(f"bank must be {MIXED!r}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
+    if n_components not in (None, 0) and not (is_whole(n_components, 1) and n_components <= MOST_COMPONENTS):
+        raise InputError(
+            f"n_components must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {n_components!r}."
+        )
+
+
+def fit_composition(
+    encoder: Encoder,
+    x: Collection,
+    *,
+    pooling: str,
+    bank: int | str | None = None,
+    n_components: int | None = None,
+    seed: int = 0,
+    **options: Unpack[PassOptions],
+) -> Composition:
+    """Fit the parts that are asked for on training cases (N, C, T), or on 10,000 of them that the seed draws.
+
+    The options are those of the pass that a compression needs.
+    """
+    if len(x) > MOST_CASES:
+        x = _Drawn(x, np.sort(np.random.default_rng([seed, MOST_CASES]).choice(len(x), MOST_CASES, replace=False)))
+    n_shares = SHARES_OF_MIXED if isinstance(bank, str) else bank
+    made = Composition(
+        Bank.fit(x, n_shares, seed=seed) if n_shares else None,
+        Contests.draw(x.shape[1], x.shape[2], seed=seed) if bank == MIXED else None,
+    )
+    if not n_components:
+        return made
+    z = embed(encoder, x, pooling=pooling, composer=made, **options)
+    parts, device = made.parts(pooled_dim(encoder, pooling)), resolve_device(options.get("device", "auto"))
+    return replace(made, compression=Compression.fit(z, n_components, device, parts=parts))
+
+
+class _Drawn:
+    """Some cases of a collection, read one by one."""
+
+    def __init__(self, x: Collection, index: Array) -> None:
+        self.x, self.index = x, index
+        self.shape, self.ndim = (len(index), *x.shape[1:]), 3
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        return np.concatenate([self.x[i : i + 1] for i in self.index[rows].tolist()])
