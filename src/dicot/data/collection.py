@@ -204,15 +204,17 @@ class Windows(Cases):
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
             rows = rows.astype(np.intp) if rows.size == 0 else rows
-        facts = ("y", "group", "recording", "start", "end", "segments")
-        chosen: dict[str, Any] = {what: part for what in ("x", *facts) if (part := getattr(self, what)) is not None}
-        return replace(self, **{what: np.ascontiguousarray(part[rows]) for what, part in chosen.items()})
+        facts = ("x", "y", "group", "recording", "start", "end", "segments")
+        chosen: dict[str, Any] = {
+            what: np.ascontiguousarray(part[rows]) for what in facts if (part := getattr(self, what)) is not None
+        }
+        return replace(self, **chosen)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with one row per window: recording, start, end, group and label; what is not known is None."""
         label = self.y
         if label is not None and label.dtype.kind == "U":
-            label = np.where(labelled(label), label.astype(object), None)
+            label = np.array([text or None for text in label.tolist()], dtype=object)
         facts = {"recording": self.recording, "start": self.start, "end": self.end, "group": self.group, "label": label}
         return pd.DataFrame(facts, index=pd.RangeIndex(len(self)))
 

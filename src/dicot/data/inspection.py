@@ -12,7 +12,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.cutting import LeftOut
 from dicot.data.readers import named_recordings, read_file, stem_of
-from dicot.data.reading import Reading, Source, seconds_text, window_length, window_stride
+from dicot.data.reading import Reading, Source, seconds_text, time_steps
 from dicot.data.recording import Recording
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
@@ -235,7 +235,7 @@ def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -
 
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
     """Count the time steps that lie in no such window, as they are cut."""
-    step = window_stride(stride, length, None)
+    step = time_steps(stride, None, length)
     cut = [n for row in rows for n in row.stretches if len(row.stretches) > 1 or row.others or n >= length]
     between = sum(n for n in cut if n < length)
     tail = sum((n - length) % step for n in cut if n >= length)
@@ -271,7 +271,7 @@ def _window(rows: Sequence[Inspected], rate: float | None) -> tuple[str | int, i
     if rate is None:
         return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
     text = seconds_text(steps / rate)
-    return text, window_length(text, rate), f"{reason}."
+    return text, time_steps(text, rate), f"{reason}."
 
 
 def _stride(rows: Sequence[Inspected], steps: int) -> tuple[str, str]:

@@ -59,7 +59,7 @@ class Reading:
     def __post_init__(self) -> None:
         problems = []
         for field in fields(self):
-            value = getattr(self, field.name)
+            value: Any = getattr(self, field.name)
             value = field.default if value is None else tuple(value) if isinstance(value, list) else value
             problems.append(_problem(field.name, value))
             if not problems[-1] and field.name in ("rate", "gap") and value is not None:
@@ -113,8 +113,8 @@ class Reading:
         """Return window and stride in time steps, at so many per second."""
         if self.window is None:
             raise InputError('Say how long a window is, in time steps or as a time: window="2.56s" (--window).')
-        length = window_length(self.window, rate)
-        return length, window_stride(self.stride, length, rate)
+        length = time_steps(self.window, rate)
+        return length, time_steps(self.stride, rate, length)
 
 
 _TOML = [field.name for field in fields(Reading) if field.name not in (*OF_CASES, "keep_tail")]
@@ -162,24 +162,16 @@ def _is_length(value: Any, key: str) -> bool:
     return whole or match["unit"] in _SECONDS or (key == "stride" and match["unit"] == "%")
 
 
-def window_length(window: str | int, rate: float | None) -> int:
-    """Return the length of a window in time steps, from time steps or a time such as "2.56s"."""
-    return _time_steps(window, rate, "window")
-
-
-def window_stride(stride: str | int, length: int, rate: float | None) -> int:
-    """Return the stride in time steps, from time steps, a time or a share of the window such as "50%"."""
-    if isinstance(stride, str) and stride.strip().endswith("%"):
-        return round(max(1.0, length * float(stride.strip()[:-1]) / 100))
-    return _time_steps(stride, rate, "stride")
-
-
-def _time_steps(value: str | int, rate: float | None, what: str) -> int:
+def time_steps(value: str | int, rate: float | None, window: int | None = None) -> int:
+    """Return the time steps of a window, or of the stride of a `window`: a number, a time, or a share of it."""
+    what = "window" if window is None else "stride"
     if problem := _problem(what, value):
         raise InputError(problem)
     match = None if isinstance(value, int | np.integer) else _LENGTH.fullmatch(value.lower())
     if match is None or not match["unit"]:
         return int(float(value))
+    if match["unit"] == "%":
+        return round(max(1.0, (window or 1) * float(match["number"]) / 100))
     if rate is None:
         raise InputError(
             f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time), say "
@@ -195,7 +187,7 @@ def _time_steps(value: str | int, rate: float | None, what: str) -> int:
 
 
 def seconds_text(seconds: float) -> str:
-    """Write a time with three digits, as `window_length` reads it."""
+    """Write a time with three digits, as `time_steps` reads it."""
     digits = max(0, 2 - math.floor(math.log10(seconds))) if seconds > 0 else 0
     return f"{np.format_float_positional(round(seconds, digits), trim='-')}s"
 

@@ -63,7 +63,7 @@ def table_cases(
             f"The table has 0 rows, or no channel: no column of numbers beside {case!r} and {time!r}. Name channels= "
             "(--channels)."
         )
-    codes, times = _numbered(columns[case], case), _times(columns[time], time)
+    codes, times = _numbered(columns[case]), _times(columns[time], time)
     _refuse_lost(codes < 0, case)
     names = columns[case][np.unique(codes, return_index=True)[1]]
     order = np.lexsort((times, codes))
@@ -77,7 +77,7 @@ def table_cases(
     cases = np.split(values, starts[1:], axis=1)
     constant: dict[str, Array] = {}
     for role in roles.keys() - {"case", "time"}:
-        own = _numbered(columns[roles[role]], roles[role])[order]
+        own = _numbered(columns[roles[role]])[order]
         if (changes := own != own[starts][codes]).any():
             bad = names[np.unique(codes[changes])]
             raise InputError(
@@ -110,10 +110,6 @@ def table_cases(
 def table_columns(table: Any) -> dict[str, Array]:
     """Return the columns of a pandas DataFrame, a pyarrow Table or a dict by name, all equally long."""
     arrow_names = getattr(table, "column_names", None)
-    if arrow_names is None and not isinstance(table, Mapping | pd.DataFrame):
-        raise InputError(
-            f"A table must be a pandas DataFrame, a pyarrow Table or a dict of columns; got {type(table).__name__}."
-        )
     pairs = table.items() if arrow_names is None else zip(arrow_names, table.columns, strict=True)
     columns: dict[str, Array] = {}
     for name, values in pairs:
@@ -175,14 +171,11 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
         raise InputError(f"Column {name!r} has no value in {which}. Drop them.")
 
 
-def _numbered(column: Array, name: str) -> NDArray[np.intp]:
+def _numbered(column: Array) -> NDArray[np.intp]:
     """Number the values in order of first appearance; -1 for no value."""
     numbers = np.full(len(column), -1, dtype=np.intp)
     present = ~lost_values(column)
-    try:
-        numbers[present] = pd.factorize(column[present])[0]
-    except TypeError as error:
-        raise InputError(f"Column {name!r} must hold text or numbers; {error}.") from error
+    numbers[present] = pd.factorize(column[present])[0]
     return numbers
 
 
@@ -239,8 +232,8 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
             f"There is no column of numbers among {', '.join(columns)}. {remedy or 'Name channels= (--channels).'}"
         )
     stamps = None if time is None else columns[time]
-    said = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
-    unit = said.pop() if len(said) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
+    units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
+    unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
     label = None if reading.label is None else columns[reading.label]
     return Parts({c: columns[c] for c in channels}, stamps, None, label, groups, None, where, unit=unit)
 
