@@ -154,7 +154,15 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
     check_names(names)
     texts = [i for i, name in enumerate(names) if name in named]
     frame = sheet.frame(True, texts)
-    return {name: to_names(frame[i]) if i in texts else _to_values(frame[i]) for i, name in enumerate(names)}
+    columns = {}
+    for i, name in enumerate(names):
+        if i in texts:
+            columns[name] = to_names(frame[i])
+        elif frame[i].dtype.kind in "iuf":
+            columns[name] = np.asarray(frame[i])
+        else:  # text, such as dates; "" for none
+            columns[name] = np.asarray(frame[i].fillna("").str.strip(), dtype=object)
+    return columns
 
 
 def to_names(column: pd.Series) -> Array:
@@ -170,13 +178,6 @@ def to_names(column: pd.Series) -> Array:
         if texts and whole and all(-(2**63) <= n < 2**63 for n in numbers if n is not None):
             return np.asarray(np.array(numbers, dtype=np.int64)[codes])
     return np.asarray(np.array([*texts, ""], dtype=np.str_)[codes])
-
-
-def _to_values(column: pd.Series) -> Array:
-    """Return a time or a channel as whole numbers, numbers or text (dates), "" for none, whatever all cells are."""
-    if column.dtype.kind in "iuf":
-        return np.asarray(column)
-    return np.asarray(column.fillna("").str.strip(), dtype=object)
 
 
 def read_csv(path: Path, reading: Reading) -> Parts:

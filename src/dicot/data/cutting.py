@@ -134,7 +134,9 @@ class Cut:
             for run in runs:
                 n = run.stop - run.start
                 lengths[track.name] = max(n, lengths.get(track.name, 0))
-                at = _starts(n, self.length, self.stride, self.reading.keep_tail)
+                at = np.arange(0, n - self.length + 1, self.stride)
+                if self.reading.keep_tail and len(at) and at[-1] + self.length < n:
+                    at = np.append(at, n - self.length)
                 tail, short = (n - int(at[-1]) - self.length, 0) if len(at) else (0, n * (n < held[track.name]))
                 left = left.plus((0, short, 0, tail))
                 values.append(_filled(track, run, self.reading.missing) if len(at) else track.values[:, run])
@@ -414,13 +416,6 @@ def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:
             UnevenSamplingWarning,
             stacklevel=3,
         )
-
-
-def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
-    starts = np.arange(0, n_times - length + 1, stride)
-    if keep_tail and len(starts) and starts[-1] + length < n_times:
-        starts = np.append(starts, n_times - length)
-    return starts
 
 
 def _per_window(values: Sequence[Any], starts: Sequence[Array], length: int) -> Array:

@@ -152,7 +152,9 @@ def dominant_period(values: Array) -> float | None:
     x = _flat(values[:, first : first + n_times])
     if n_times < _FEWEST or not len(x):
         return None
-    correlation = _autocorrelation(x)  # up to a half of the recording
+    spectrum = np.fft.rfft(x, 2 * n_times, axis=1)
+    sums = np.fft.irfft((spectrum * spectrum.conj()).real, axis=1)[:, : n_times // 2 + 1].mean(axis=0)
+    correlation = sums / (n_times - np.arange(len(sums)))  # for lags up to a half of the recording
     negative = np.flatnonzero(correlation < 0)
     if not len(negative):
         return None
@@ -189,15 +191,6 @@ def _flat(values: Array) -> NDArray[np.float64]:
         if (spread := x.std()) > 1e-9 * max(1e-30, np.abs(channel[known]).max()):
             rows.append(x / spread)
     return np.array(rows).reshape(-1, values.shape[1])
-
-
-def _autocorrelation(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean autocorrelation of channels (C, T) for lags up to T / 2, by Fourier transform."""
-    n_times = x.shape[1]
-    spectrum = np.fft.rfft(x, 2 * n_times, axis=1)
-    sums = np.fft.irfft((spectrum * spectrum.conj()).real, axis=1)[:, : n_times // 2 + 1].mean(axis=0)
-    overlap: NDArray[np.float64] = sums / (n_times - np.arange(len(sums)))
-    return overlap
 
 
 def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -> Suggestion:

@@ -51,16 +51,13 @@ def as_text(value: Any) -> Any:
         return None
     array = np.asarray(value)
     if array.dtype.kind == "f":
-        texts = np.array([_number_text(v) for v in array.reshape(-1).tolist()], dtype=np.str_).reshape(array.shape)
+        numbers = array.reshape(-1).tolist()
+        whole = [v.is_integer() and abs(v) < _LARGEST_WHOLE for v in numbers]
+        written = ["" if v != v else str(int(v)) if w else repr(v) for v, w in zip(numbers, whole, strict=True)]
+        texts = np.array(written, dtype=np.str_).reshape(array.shape)
     else:
         texts = array.astype(np.str_)
     return texts if array.ndim else texts.item()
-
-
-def _number_text(number: float) -> str:
-    if number != number:
-        return ""
-    return str(int(number)) if number.is_integer() and abs(number) < _LARGEST_WHOLE else repr(number)
 
 
 def plain_text(text: str) -> str:

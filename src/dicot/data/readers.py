@@ -56,11 +56,6 @@ def npz_cases(path: Path, reading: Reading) -> dict[str, Content]:
     return {p: Content(to_cases(a["X"], reading.layout), a.get("y"), a.get("group")) for p, a in found.items()}
 
 
-def npy_cases(path: Path, reading: Reading) -> dict[str, Content]:
-    """Map one array of cases."""
-    return {"": Content(to_cases(map_npy(path), reading.layout))}
-
-
 def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read NAME_TRAIN with NAME_TEST beside it, or one file alone."""
     if not path.stem.endswith("_TRAIN"):
@@ -82,11 +77,6 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
 
 
-def parquet_cases(path: Path, reading: Reading) -> dict[str, Content]:
-    """Read a long table."""
-    return {"": _long(read_table(path), reading)}
-
-
 def _long(table: Any, reading: Reading) -> Content:
     roles = {key: getattr(reading, key) for key in ("case", "time", "channels", "label", "group")}
     return Content(*table_cases(table, **roles, ignore=reading.ignore or ()))
@@ -98,14 +88,6 @@ class Reader(NamedTuple):
     recordings: Callable[[Path, Reading], Parts] | None = None
     cases: Callable[[Path, Reading], dict[str, Content]] | None = None  # {"train": ..., "test": ...}, or {"": ...}
     options: tuple[str, ...] = ()  # fields of a Reading that cases are read by
-
-
-def _read_npz(path: Path, reading: Reading) -> Parts:
-    return parts_of_arrays(load_npz(path), reading)
-
-
-def _read_parquet(path: Path, reading: Reading) -> Parts:
-    return parts_of_table(table_columns(read_table(path)), reading)
 
 
 def _read_mat(path: Path, reading: Reading) -> Parts:
@@ -142,9 +124,15 @@ def _read_wav(path: Path, reading: Reading) -> Parts:
 READERS: dict[str, Reader] = {
     ".csv": Reader(read_csv, csv_cases, (*_TABLE, "header")),
     ".csv.gz": Reader(read_csv),
-    ".parquet": Reader(_read_parquet, parquet_cases, _TABLE),
-    ".npz": Reader(_read_npz, npz_cases, ("layout", "label", "group")),
-    ".npy": Reader(None, npy_cases, ("layout",)),
+    ".parquet": Reader(
+        lambda path, reading: parts_of_table(table_columns(read_table(path)), reading),
+        lambda path, reading: {"": _long(read_table(path), reading)},
+        _TABLE,
+    ),
+    ".npz": Reader(
+        lambda path, reading: parts_of_arrays(load_npz(path), reading), npz_cases, ("layout", "label", "group")
+    ),
+    ".npy": Reader(None, lambda path, reading: {"": Content(to_cases(map_npy(path), reading.layout))}, ("layout",)),
     ".mat": Reader(_read_mat),
     ".edf": Reader(read_edf),
     ".hea": Reader(read_wfdb),

@@ -139,7 +139,7 @@ def check_stamps(values: Any, n: int, what: str) -> Seconds:
     stamps = np.asarray(values)
     if stamps.shape != (n,) or stamps.dtype.kind not in "iuf":
         raise InputError(
-            f"{what} must be {n} numbers, a time in seconds for each time step; got shape {stamps.shape} of dtype "
+            f"{what} must be {n} numbers, a time in seconds for each time step; got {stamps.shape} of "
             f"{stamps.dtype}. Convert dates to seconds first."
         )
     stamps = stamps.astype(np.float64)

@@ -219,8 +219,6 @@ def cut(
     """
     stretches = [slice(0, len(y))] if inside is None else inside
     long = [part for part in stretches if part.stop - part.start >= length]
-    if not long:
-        raise InputError(f"No stretch of {name} is as long as a window of {length} time steps. Check the raw files.")
     labels, groups = ([column[part] for part in long] for column in (y, group))
     windows = Windows.from_array([x[:, part] for part in long], labels, group=groups, window=length, stride=stride)
     return Windows(windows.x, windows.y, windows.group, name)
