@@ -227,10 +227,7 @@ class Windows(Cases):
 
 
 def keep_identity(before: Windows, after: Windows, unequal: str = "error") -> Windows:
-    """Return `after`, the same cases under other policies, with recordings, times, channel names and rate of `before`.
-
-    Cases that were padded or cropped keep the place that they came from, resampled ones get the rate that fits.
-    """
+    """Return `after`, `before` under other policies, with its recordings, times, channels, and the rate that fits."""
     rate, start, end = before.rate, before.start, before.end
     if unequal == "resample" and before.n_times != after.n_times:
         if min(before.n_times, after.n_times) == 1:

@@ -156,10 +156,7 @@ def convert(
     length: int | None = None,
     order: Sequence[int] | None = None,
 ) -> Conversion:
-    """Make X cases of one length by these policies (see check_collection), with a type that can tell values apart.
-
-    scale="dataset" is fitted to X.
-    """
+    """Make X cases of one length by these policies, with a type that can tell values apart."""
     plain = look(X, layout, missing, scale, order)
     if unequal == "error" and not isinstance(plain.cases, Cases):
         short = np.flatnonzero(plain.lengths < [case.shape[1] for case in plain.cases])

@@ -166,12 +166,9 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
 
 
 def to_names(column: pd.Series) -> Array:
-    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way.
-
-    pandas writes 1.0 for 1 where a cell of the column is empty: it is 1 all the same.
-    """
+    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way."""
     codes, found = column.factorize()
-    texts = [plain_text(str(text).strip()) for text in found]
+    texts = [plain_text(str(text).strip()) for text in found]  # beside an empty cell pandas writes 1.0 for 1
     if not (codes < 0).any():
         numbers = [int(text) if text.lstrip("-").isdecimal() and len(text) < 21 else None for text in texts]
         whole = all(n is not None and str(n) == text for n, text in zip(numbers, texts, strict=True))

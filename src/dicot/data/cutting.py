@@ -156,10 +156,7 @@ class Cut:
         return CutPlan(self, values, starts, known, left, lengths)
 
     def _tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
-        """Return recordings as they are cut: channels in one order, values on an even grid where that was asked for.
-
-        A resampled one comes in pieces of its name, the stretches between its gaps.
-        """
+        """Return recordings as they are cut: channels in one order, resampled between gaps where asked for."""
         out = []
         for one in recordings:
             rows = [one.channels.index(channel) for channel in self.channels]
@@ -227,10 +224,7 @@ def settled_plan(recordings: Sequence[Recording], reading: Reading) -> CutPlan:
 def settle(
     outlines: Sequence[Outline], reading: Reading, known: tuple[tuple[str, ...], float | None] | None = None
 ) -> Cut:
-    """Find what holds for all recordings, or refuse what does not agree.
-
-    `known` are channels and rate of windows that were cut before, which these recordings must have too.
-    """
+    """Find what holds for all recordings, and for what was cut before (`known`); refuse what does not agree."""
     first, channels = ("what was cut before", known[0]) if known else (repr(outlines[0].name), outlines[0].channels)
     found: dict[str, tuple[str, str]] = {}  # channel -> unit, recording
     for one in outlines:

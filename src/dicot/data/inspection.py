@@ -63,10 +63,7 @@ class Suggestion:
 
 
 def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
-    """Look at every recording of a folder, pattern, file or list, one file in memory at a time.
-
-    A file that cannot be read is a row with its problem. `options` are fields of the reading, which win.
-    """
+    """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
     rows = []
     for name, file in named_recordings(source).items():
@@ -112,10 +109,7 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
 
 
 def sparkline(values: Array, width: int = _WIDTH) -> str:
-    """Draw how far values (C, T) are from the median of their channel, in its standard deviations, over time.
-
-    A blank is a stretch without any value.
-    """
+    """Draw how far values (C, T) are from their median over time, in standard deviations; a blank has no value."""
     spread = np.nanstd(values, axis=1, keepdims=True, dtype=np.float64)
     apart = np.abs(values - np.nanmedian(values, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
     parts = np.array_split(apart, min(width, values.shape[1]), axis=1)
@@ -126,10 +120,7 @@ def sparkline(values: Array, width: int = _WIDTH) -> str:
 
 
 def usual_period(values: Array) -> float | None:
-    """Return the period of values (C, T) as a whole, or else the median period of those stretches that have one.
-
-    Who walks in one part of a recording and sits in another has no period on the whole. None if few stretches have one.
-    """
+    """Return the period of values (C, T), or else the median of those stretches that have one, if they are not few."""
     whole = dominant_period(values)
     n_stretches = values.shape[1] // _STRETCH
     if whole is not None or not n_stretches:

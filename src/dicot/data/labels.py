@@ -67,10 +67,7 @@ def plain_text(text: str) -> str:
 
 
 def plain_values(values: Array) -> Array:
-    """Return labels or groups of a file so that they can be compared with those of any other file.
-
-    Text is plain, and whole numbers that float64 would round are text.
-    """
+    """Make labels or groups of a file comparable with others': plain text, also of numbers that float64 would round."""
     if values.dtype.kind == "U" and np.char.endswith(values, "0").any():
         return np.array([plain_text(v) for v in values.tolist()], dtype=np.str_)
     return as_text(values) if _is_long(values) else values
@@ -184,10 +181,7 @@ def name_of_groups(group: Array | None, recording: Array | None, column: str | N
 
 
 def label_fingerprint(y: Array | None) -> str:
-    """Return 16 hex digits that change with the class of any case, not with the names of the classes.
-
-    Without labels the text is empty.
-    """
+    """Return 16 hex digits that change with the class of any case, not with their names; "" without labels."""
     if y is None:
         return ""
     known = labelled(y)

@@ -272,13 +272,11 @@ def usual_rate(times: Seconds, found: Sequence[Stretch]) -> float | None:
 
 
 def rate_of(times: Seconds, runs: Sequence[slice]) -> float | None:
-    """Return time steps per second without the gaps between runs; None where no run has two.
-
-    By the mean step: the median of 2 and 3 ms, as 400 Hz is written in whole milliseconds, is neither's rate.
-    """
+    """Return time steps per second without the gaps between runs; None where no run has two."""
     n_steps = sum(run.stop - run.start - 1 for run in runs)
     if not n_steps:
         return None
+    # By the mean step: the median of 2 and 3 ms, as 400 Hz is written in whole milliseconds, is neither's rate.
     rate = n_steps / sum(times[run.stop - 1] - times[run.start] for run in runs)
     return float(f"{rate:.9g}")  # 50, and not the 49.99999999999 that sums of 0.02 make
 
