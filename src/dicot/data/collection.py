@@ -129,8 +129,9 @@ class Windows(Cases):
         name : of the result, for reports
         policies : unequal, missing, scale and length, as for `from_array`
         """
-        roles = {"case": case, "time": time, "label": label, "group": group}
-        cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
+        named = {"channels": channels and tuple(channels), "ignore": tuple(ignore) or None}
+        reading = Reading(case=case, time=time, label=label, group=group).replace(**named)
+        cases, y, groups, _, names = table_cases(table, reading)
         return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
 
     @classmethod
@@ -167,9 +168,9 @@ class Windows(Cases):
         """
         if window is None:
             return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
-        recordings, reading = recordings_in_memory(
-            X, window, stride, labels=y, groups=group, layout=layout, missing=missing, **options
-        )
+        cutting = {key: options.pop(key) for key in ("gap", "keep_tail") if key in options}
+        reading = Reading(window, stride, missing=missing, **cutting)
+        recordings = recordings_in_memory(X, reading, y, group, layout, **options)
         warn_of_layout(len(recordings[0].channels), max(one.n_times for one in recordings), layout)
         windows = cls(**settled_plan(recordings, reading).fields(), name=name)
         return windows if options.get("channels") else replace(windows, channels=None)

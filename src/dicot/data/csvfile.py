@@ -194,21 +194,15 @@ _RAMP = 7  # steps that are even by chance are fewer
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def read_rows(
-    sheet: Sheet,
-    label: str | None = None,
-    group: str | None = None,
-    ignore: Sequence[str] | None = None,
-    header: bool | None = None,
-) -> tuple[Array, Array | None, Array | None, str]:
+def read_rows(sheet: Sheet, reading: Reading) -> tuple[Array, Array | None, Array | None, str]:
     """Return cases (N, 1, T), labels, groups, and what was read in words.
 
     `label`, `group` and those to `ignore` are names of columns, or "first" or "last". Empty cells are missing values,
     and after the last value of a row mean a shorter case. Where `header` is None, the first row is taken for names if a
     column is named or all its cells are text, and for a case if all are numbers; anything in between is refused.
     """
-    width = len(sheet.rows[0])
-    roles = {role: c for role, c in (("label", label), ("group", group)) if c is not None}
+    width, header, ignore = len(sheet.rows[0]), reading.header, reading.ignore
+    roles = {role: c for role in ("label", "group") if (c := getattr(reading, role)) is not None}
     given = [*roles.values(), *(ignore or ())]
     by_name = [c for c in given if c not in _ENDS]
     if header is None:

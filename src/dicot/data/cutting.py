@@ -25,7 +25,6 @@ from dicot.data.labels import (
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
 from dicot.data.timestamps import (
-    GAP,
     SAME_RATE,
     Seconds,
     check_stamps,
@@ -248,20 +247,16 @@ def settle(
 
 def recordings_in_memory(
     arrays: Any,
-    window: str | int,
-    stride: str | int,
-    *,
+    reading: Reading,
     labels: Any = None,
     groups: Any = None,
     layout: str = "nct",
-    missing: str = "error",
-    keep_tail: bool = False,
+    *,
     rate: float | None = None,
     channels: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     times: Any = None,
-    gap: float = GAP,
-) -> tuple[list[Recording], Reading]:
+) -> list[Recording]:
     """Make recordings of arrays, as `Windows.from_array` describes them."""
     single = not isinstance(arrays, list | tuple) and to_array(arrays).ndim <= 2
     tracks = to_cases([arrays] if single else arrays, layout)
@@ -275,7 +270,7 @@ def recordings_in_memory(
     for what, given in (("y", labels), ("group", groups), ("names", names), ("times", times)):
         if given is not None and (isinstance(given, str) or not hasattr(given, "__len__") or len(given) != n):
             raise InputError(f"{what} must hold one entry for each of the {n} recording(s); got {given!r}.")
-    reading = Reading(window, stride, missing=missing, gap=gap, keep_tail=keep_tail)
+    window = reading.window
     if isinstance(window, int) and n_channels >= window > longest:
         raise InputError(
             f"No recording is as long as a window of {window} time steps: {n_channels} channel(s) of at most {longest} "
@@ -296,7 +291,7 @@ def recordings_in_memory(
             for what, given, default, check in (("y", labels, None, check_labels), ("group", groups, i, check_groups))
         )
         found.append(Recording(str(i) if names is None else names[i], values, called, stamps, own, label, group))
-    return found, reading
+    return found
 
 
 def _of_steps(value: Any, n_times: int, what: str, check: Callable[..., Array]) -> Array:

@@ -69,17 +69,12 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read a long table, where case and time are named, or one case per row."""
     sheet = open_sheet(path)
     if reading.case is not None or reading.time is not None:
-        content = _long(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
+        content = Content(*table_cases(columns_of(sheet, [reading.case, reading.label, reading.group]), reading))
     elif reading.channels is not None:
         raise InputError("channels= needs a long table. Name its case= and time= columns too.")
     else:
-        content = Content(*read_rows(sheet, reading.label, reading.group, reading.ignore, reading.header))
+        content = Content(*read_rows(sheet, reading))
     return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
-
-
-def _long(table: Any, reading: Reading) -> Content:
-    roles = {key: getattr(reading, key) for key in ("case", "time", "channels", "label", "group")}
-    return Content(*table_cases(table, **roles, ignore=reading.ignore or ()))
 
 
 class Reader(NamedTuple):
@@ -126,7 +121,7 @@ READERS: dict[str, Reader] = {
     ".csv.gz": Reader(read_csv),
     ".parquet": Reader(
         lambda path, reading: parts_of_table(table_columns(read_table(path)), reading),
-        lambda path, reading: {"": _long(read_table(path), reading)},
+        lambda path, reading: {"": Content(*table_cases(read_table(path), reading))},
         _TABLE,
     ),
     ".npz": Reader(

@@ -37,24 +37,16 @@ def read_table(path: Path) -> Any:
         return file.read()
 
 
-def table_cases(
-    table: Any,
-    *,
-    case: str | None,
-    time: str | None,
-    channels: Sequence[str] | None = None,
-    label: str | None = None,
-    group: str | None = None,
-    ignore: Sequence[str] = (),
-) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
+def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
     """Return the cases (C, T_i) of a long table before any policy, labels, groups, what was read in words, channels."""
-    columns = table_columns(table)
+    columns, case, time, channels = table_columns(table), reading.case, reading.time, reading.channels
+    ignore = reading.ignore or ()
     if case is None or time is None:
         raise InputError(
             "A long table needs both case= and time=, the columns that name the case and order it. "
             f"It has the columns {', '.join(columns)}."
         )
-    roles = {"case": case, "time": time, **{k: c for k, c in (("label", label), ("group", group)) if c is not None}}
+    roles = {role: c for role in ("case", "time", "label", "group") if (c := getattr(reading, role)) is not None}
     require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
     used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c])]
