@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from benchmarks.arguments import some_of
-from dicot.core.gpu.device import resolve_device
+from dicot.core.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
 from dicot.data.datasets.names import DEVELOPMENT

@@ -13,11 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dicot.core.device import allowed_bytes, float32_arithmetic, resolve_device
 from dicot.core.errors import InputError, is_whole, lookup
-from dicot.core.gpu.device import float32_arithmetic, resolve_device
-from dicot.core.gpu.memory import allowed_bytes
-from dicot.core.gpu.transfer import ThreadedArray, through
 from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
 from dicot.model.composition import MOST_COMPONENTS, Composition, Compression, Network

@@ -380,7 +380,7 @@ def _gpu(device: str) -> Any:
     """Return the torch device, or None for the CPU, where numpy does the work and torch is not loaded."""
     if str(device) == "cpu":
         return None
-    from dicot.core.gpu.device import resolve_device
+    from dicot.core.device import resolve_device
 
     resolved = resolve_device(device)
     return None if resolved.type == "cpu" else resolved

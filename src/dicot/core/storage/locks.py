@@ -50,7 +50,7 @@ def _locked(path: Path, lock: Path) -> BinaryIO:
     while True:
         file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:
-            _take(file)
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 warnings.warn(
@@ -68,22 +68,12 @@ def _locked(path: Path, lock: Path) -> BinaryIO:
                 ) from error
             raise
         # Whoever held it before may have removed the file in the meantime: then this is a lock on nothing.
-        if not _is_there(lock, file):
-            file.close()
-            continue
-        file.truncate(0)
-        now = datetime.now().astimezone()
-        file.write(f"number {os.getpid()} on {socket.gethostname()}, since {now:%Y-%m-%d %H:%M:%S}\n".encode())
-        file.flush()
-        return file
-
-
-def _is_there(lock: Path, file: BinaryIO) -> bool:
-    try:
-        return os.path.samestat(lock.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
-def _take(file: BinaryIO) -> None:
-    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                break
+        file.close()
+    file.truncate(0)
+    now = datetime.now().astimezone()
+    file.write(f"number {os.getpid()} on {socket.gethostname()}, since {now:%Y-%m-%d %H:%M:%S}\n".encode())
+    file.flush()
+    return file

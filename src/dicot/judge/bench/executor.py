@@ -66,7 +66,7 @@ def execute(
     units: Sequence[Unit], ledger: Path, site: Site, workers: int, on_job: OnJob, start_method: str = "spawn"
 ) -> None:
     """Run all units with up to `workers` processes; `on_job` is told of every job that was recorded."""
-    from dicot.core.gpu.device import host_threads
+    from dicot.core.device import host_threads
 
     alone = [unit for unit in units if unit.alone]
     others = [unit for unit in units if not unit.alone]
@@ -95,7 +95,7 @@ def _run_here(
     groups: Iterable[Sequence[Unit]], ledger: Path, site: Site, on_job: OnJob, score: Score | None = None
 ) -> None:
     """Run groups of units one after the other in this process; `score` may leave the scoring to others."""
-    from dicot.core.gpu.device import release_memory
+    from dicot.core.device import release_memory
 
     shelf = Shelf()
     with Ledger(ledger) as book:

@@ -86,7 +86,7 @@ def run_units(
     `score` may leave the scoring of embeddings to others; `on_fit` is told of each fit before it is scored, and of
     each that failed.
     """
-    from dicot.core.gpu.device import describe_device
+    from dicot.core.device import describe_device
 
     score = score or partial(score_embedded, record=record)
     sources: dict[str, Loaded] = {}
@@ -238,7 +238,7 @@ def _score(
 
 def _fit(units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit) -> None:
     """Fit the contender of each unit, on a GPU several at once; a fit that was interrupted goes on."""
-    from dicot.core.gpu.device import load_optimisers
+    from dicot.core.device import load_optimisers
 
     if any(unit.first.contender.trained for unit in units):
         load_optimisers()
@@ -267,7 +267,7 @@ def _training_cases(unit: Unit, model: Any, source: Loaded) -> tuple[Any, Any]:
 
 
 def _fit_alone(unit: Unit, model: Any, source: Loaded, site: Site, on_fit: OnFit) -> None:
-    from dicot.core.gpu.device import peak_memory
+    from dicot.core.device import peak_memory
 
     checkpoint = site.checkpoint(unit, source)
     resumed = checkpoint is not None and checkpoint.path.exists()
