@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -37,6 +38,7 @@ FOLDS, REPEATS = 5, 2
 GRAPH_FEATURES = 128  # principal components that distances are taken in
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     """Classify embeddings by a few labels and all cases: logistic regression, and spreading over the neighbour graph.
 
@@ -72,30 +74,21 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_ : F
     """
 
-    classes_: NDArray[Any]
-    transduction_: NDArray[Any]
-    label_distributions_: Floats
-    spreading_: str
-    temperature_: float
-    log_losses_: dict[str, float]
-    coef_: Floats
-    intercept_: Floats
-    head_: Head
+    C: float = 30.0
+    spreading: str = "auto"
+    n_neighbors: int = 5
+    graph_cases: int = 10_000
+    random_state: int | np.random.RandomState | None = 0
 
-    def __init__(
-        self,
-        *,
-        C: float = 30.0,
-        spreading: str = "auto",
-        n_neighbors: int = 5,
-        graph_cases: int = 10_000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.C = C
-        self.spreading = spreading
-        self.n_neighbors = n_neighbors
-        self.graph_cases = graph_cases
-        self.random_state = random_state
+    classes_: NDArray[Any] = field(init=False)
+    transduction_: NDArray[Any] = field(init=False)
+    label_distributions_: Floats = field(init=False)
+    spreading_: str = field(init=False)
+    temperature_: float = field(init=False)
+    log_losses_: dict[str, float] = field(init=False)
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
+    head_: Head = field(init=False)
 
     def fit(self, X: Any, y: Any) -> FewLabelClassifier:
         """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
@@ -143,11 +136,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _fitted_probabilities(self, X: Floats, numbers: Rows, graph: _Graph | None) -> Floats:
         """Give the cases of the fit their place in the graph where they have one, and a known label for certain."""
-        given = np.eye(len(self.classes_))
-        probabilities = np.empty((len(X), len(self.classes_)))
-        known = numbers >= 0
-        probabilities[known] = given[numbers[known]]
-        rest = ~known
+        probabilities = np.eye(len(self.classes_))[numbers]
+        rest = numbers < 0
         if graph is not None and self.head_.neighbours is not None:
             inside = rest[graph.rows]
             rows = graph.rows[inside]
@@ -180,15 +170,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         for train, test in _folds(regression.numbers, may_leave, rng):
             weights, intercepts = regression.fit_reduced(train)
             truth.append(regression.numbers[test])
-            guesses, seen = np.empty((0, 0)), np.empty(0, np.intp)
-            if graph is not None:
-                guesses = softmax(guessed @ weights.T + intercepts, axis=1)
-                seen = graph.numbers.copy()
-                seen[place[known[test]]] = -1
             for head in heads:
                 if graph is None or head == "none":
                     held[head].append(log_softmax(regression.reduced[test] @ weights.T + intercepts, axis=1))
                 else:
+                    guesses, seen = softmax(guessed @ weights.T + intercepts, axis=1), graph.numbers.copy()
+                    seen[place[known[test]]] = -1
                     held[head].append(logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
         if not truth:
             enough = len(X) >= (self.n_neighbors + 1) * len(self.classes_)
@@ -244,8 +231,7 @@ class _Regression:
         n_cases, n_features = z.shape
         self.basis: Floats = np.linalg.qr(z.T)[0] if n_cases < n_features else np.eye(n_features)
         self.reduced: Floats = z @ self.basis
-        self.numbers = numbers
-        self.C = C
+        self.numbers, self.C = numbers, C
 
     def fit_reduced(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return weights (K, L) and intercepts (K,) by the labelled cases in these rows."""

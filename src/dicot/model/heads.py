@@ -5,7 +5,7 @@ neighbour graph, as places in that graph.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -111,15 +111,12 @@ class Head:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
             own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            if not isinstance(model := config.get("model"), str | None):
-                raise ValueError(f"its model is {model!r}")
-            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours, model=model)
-            tried = head.predict_proba(np.zeros((1, head.n_features)))
-            if tried.shape != (1, len(known)) or not np.isfinite(tried).all():
-                raise ValueError("its numbers give no probabilities")
+            head = cls(
+                known, **own, temperature=config["temperature"], neighbours=neighbours, model=config.get("model")
+            )
+        except ModelFileError:
+            raise
         except Exception as error:  # whatever a damaged file leads to
-            if isinstance(error, ModelFileError):
-                raise
             raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
         return head
 

@@ -20,9 +20,8 @@ from dicot.model.composition import Composition
 from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
 from dicot.model.embedding import PLAIN, embed, pooled_dim, refuse_length
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
-from dicot.model.export.composition import composed, probabilities
 from dicot.model.export.graph import Graph, single
-from dicot.model.export.networks import pooled
+from dicot.model.export.networks import composed, pooled, probabilities
 from dicot.model.export.preparation import prepare
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.model.files import weights_hash
@@ -89,8 +88,6 @@ def export_onnx(
 
 
 def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _ModelParts:
-    if not isinstance(model, TimeSeriesEmbedder | TimeSeriesClassifier):
-        raise InputError(f"model must be a TimeSeriesEmbedder or TimeSeriesClassifier; got {type(model).__name__}.")
     check_is_fitted(model)
     if isinstance(model, TimeSeriesClassifier):
         if classifier is not None:
