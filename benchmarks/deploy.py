@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from dicot.data.datasets import load
-from dicot.judge.protocols.base import Features
-from dicot.judge.protocols.probe import fit_probe
+from dicot.judge.protocols import Features
+from dicot.judge.protocols.linear import fit_linear
 from dicot.model.deployed import CHANGED, INPUT, SEAL, OnnxEmbedder
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.export import export_onnx
@@ -119,7 +119,7 @@ def accuracies(folder: Path, sets: list[str], threads: int, seed: int, steps: in
             z, vectors = deployed.transform(train), deployed.transform(test)
             whole = vectors if title == "float32" else whole
             apart = np.linalg.norm(vectors - whole, axis=1) / np.linalg.norm(whole, axis=1)
-            predicted = fit_probe(Features(z, split.train.y)).predict(vectors)
+            predicted = fit_linear(Features(z, split.train.y)).predict(vectors)
             accuracy = 100 * float(np.mean(predicted == split.test.y))
             cpu = cost(partial(deployed.transform, test[:1]))[2]
             size = path.stat().st_size / 1e6

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 
 from dicot.data.datasets import load
-from dicot.judge.protocols.base import Features
-from dicot.judge.protocols.probe import fit_probe
-from dicot.judge.protocols.ridge import fit_ridge
+from dicot.judge.protocols import Features
+from dicot.judge.protocols.linear import fit_linear, fit_ridge
 from dicot.model.composition import Compression
 from dicot.model.embedding import MIXED, embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
@@ -75,7 +74,7 @@ def whitened(pair: Pair, n: int, parts: Parts) -> Pair:
 
 
 def score(train: np.ndarray, labels: np.ndarray, test: np.ndarray, truth: np.ndarray) -> list[float]:
-    heads = [fit(Features(train, labels)) for fit in (fit_ridge, fit_probe)]
+    heads = [fit(Features(train, labels)) for fit in (fit_ridge, fit_linear)]
     return [100 * float(np.mean(head.predict(test) == truth)) for head in heads]
 
 

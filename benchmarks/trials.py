@@ -24,8 +24,7 @@ from dicot.core.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
 from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Features
+from dicot.judge.protocols import PROTOCOLS, Features
 from dicot.model.composition import Compression
 from dicot.model.embedding import embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder

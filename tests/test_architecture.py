@@ -50,7 +50,7 @@ EXTRAS = {
 }
 # Shared code asks a method or a data set's card instead of its name; LISTS are the few files in it that list names.
 NAMELESS = ("core", "train", "model", "store", "judge")
-LISTS = {"judge/bench/best_suite.py", "judge/bench/suites.py", "model/presets.py", "train/recipe.py"}
+LISTS = {"judge/bench/suites.py", "model/presets.py", "train/recipe.py"}
 WORDS = {
     "soft",
     "cost",

@@ -11,7 +11,7 @@ from dicot.core.errors import InputError, WindowLengthWarning
 from dicot.data.datasets import DATASETS, archive, available, load
 from dicot.data.datasets.archive import ArchiveSet
 from dicot.judge.evaluation import contender, evaluate
-from dicot.judge.protocols import LinearProbe
+from dicot.judge.protocols import Probe
 
 NAN = np.nan
 SETS = ("GunPoint", "CharacterTrajectories", "Coffee", "Meat", "Wine", "Yoga", "Libras", "ERing", "NATOPS", "PLAID")
@@ -117,7 +117,7 @@ def test_synthetic_is_fixed_and_balanced() -> None:
 def test_synthetic_tells_encoders_apart() -> None:
     split = load("synthetic")
     everyone = [contender(name) for name in ("random", "calibrated", "raw-flat")]
-    results = evaluate(split, everyone, [LinearProbe()], [1, 2], controls=False, device="cpu").results
+    results = evaluate(split, everyone, [Probe("linear")], [1, 2], controls=False, device="cpu").results
     means = {one.name: np.mean([r.values["accuracy"] for r in results if r.contender == one.name]) for one in everyone}
     assert 50 < means["random"] < 85
     assert means["random"] + 5 < means["calibrated"] < 95

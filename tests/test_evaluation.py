@@ -9,20 +9,10 @@ import torch
 from dicot.core.errors import InputError
 from dicot.data import Split, Windows
 from dicot.judge.classical import RAW_FEATURES
-from dicot.judge.evaluation import (
-    MODEL_PROTOCOLS,
-    Frozen,
-    ModelProtocol,
-    Result,
-    contender,
-    distinct,
-    evaluate,
-    own,
-    saved,
-    with_controls,
-)
-from dicot.judge.protocols import PROTOCOLS, FewLabels
-from dicot.judge.protocols.metrics import Metric
+from dicot.judge.evaluation import contender, distinct, evaluate, own, saved, with_controls
+from dicot.judge.evaluation.contenders import Frozen
+from dicot.judge.protocols import MODEL_PROTOCOLS, PROTOCOLS, Metric, ModelProtocol, Probe
+from dicot.judge.result import Result
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import flat
@@ -252,10 +242,10 @@ def test_protocols_may_be_objects_and_score_the_network(split, monkeypatch):
             return {"features": float(fitted.model.encoder_.dim)}
 
     mine = contender("random", dim=8)
-    result = run(split, [mine, "raw-mean"], [Width(), FewLabels(per_class=2), "cost"])
+    result = run(split, [mine, "raw-mean"], [Width(), Probe("linear", per_class=2), "cost"])
     values = {(one.contender, one.protocol): one.values for one in result.results if one.draw == 1}
     assert values["random", "width"] == {"features": 8.0}
-    assert {key for key in values if key[0] == "raw-mean"} == {("raw-mean", FewLabels(per_class=2).name)}
+    assert {key for key in values if key[0] == "raw-mean"} == {("raw-mean", Probe("linear", per_class=2).name)}
     assert values["random", "cost"]["fit_seconds"] > 0
     monkeypatch.setitem(MODEL_PROTOCOLS, "width", Width)
     assert run(split, [mine], ["width"]).results[0].values == {"features": 8.0}

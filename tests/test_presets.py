@@ -7,9 +7,9 @@ import pytest
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
-from dicot.judge.bench.crossing import SuiteOptions, cross, whole
-from dicot.judge.evaluation import contender, with_controls
-from dicot.judge.evaluation.contenders import Contender, as_contender
+from dicot.judge.bench.suites import SuiteOptions, cross, whole
+from dicot.judge.evaluation import Contender, contender, with_controls
+from dicot.judge.evaluation.contenders import as_contender
 from dicot.methods.across import Across
 from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule, grouped
 from dicot.train import Recipe, paper_recipe

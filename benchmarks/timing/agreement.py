@@ -23,8 +23,7 @@ from dicot.core.errors import InputError
 from dicot.core.progress import Bar
 from dicot.data import Split, Windows
 from dicot.data.datasets import load
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Features
+from dicot.judge.protocols import PROTOCOLS, Features
 from dicot.methods import Method
 from dicot.methods.dicot import DiCOT
 from dicot.model.embedding import embed

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dicot.data import Windows
-from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.judge.evaluation import Contender
+from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.methods import METHODS, Method
 from dicot.paper import suites  # noqa: F401  (the paper's suites)
 

@@ -7,11 +7,10 @@ import pytest
 
 from dicot.core.errors import LostWorkerError
 from dicot.core.processes.cluster import Lost, Share, joined
-from dicot.judge.bench.executor import Workers, site_for
+from dicot.judge.bench.executor import Workers, execute_on, site_for
 from dicot.judge.bench.ledger import Ledger
-from dicot.judge.bench.on_ray import execute_on
-from dicot.judge.evaluation import units_of
-from dicot.judge.evaluation.result import Result
+from dicot.judge.evaluation.jobs import units_of
+from dicot.judge.result import Result
 
 
 def rows(path) -> dict[tuple[str, int], Result]:
@@ -68,7 +67,6 @@ def test_rows_are_those_of_processes_on_this_machine(tmp_path, job, processes, m
     with Workers(1, local, site_for(local, "cpu"), lambda one, error: None, "forkserver") as pool:
         for unit in units_of(jobs):
             pool.submit(unit)
-        pool.wait()
     monkeypatch.chdir(tmp_path)
     with joined("local", 2) as cluster:
         execute_on(

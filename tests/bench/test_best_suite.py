@@ -3,9 +3,7 @@
 import pytest
 
 from dicot.data.datasets.standins import HAPT
-from dicot.judge.bench.best_suite import VARIANTS, at_hand
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import suite_jobs
+from dicot.judge.bench.suites import VARIANTS, SuiteOptions, at_hand, suite_jobs
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import BEST

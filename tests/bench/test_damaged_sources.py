@@ -14,9 +14,9 @@ from tests.bench.test_ledger import record
 from tests.commands import dicot
 
 from dicot.core.errors import DicotError, InputError
-from dicot.judge.bench.exchange import read_contents, write_table
-from dicot.judge.bench.ledger import Ledger
-from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.judge.bench.ledger import Ledger, read_contents, write_table
+from dicot.judge.evaluation import Contender
+from dicot.judge.evaluation.jobs import Job, JobData
 
 JOB = Job("ucr", Contender("dicot", "dicot"), JobData("GunPoint"), JobData("GunPoint"), "linear", 1)
 GOOD = {

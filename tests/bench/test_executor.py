@@ -15,7 +15,7 @@ import pytest
 from dicot.judge.bench import executor
 from dicot.judge.bench.executor import Workers, execute, site_for
 from dicot.judge.bench.ledger import Ledger
-from dicot.judge.evaluation import units_of
+from dicot.judge.evaluation.jobs import units_of
 
 
 def rows(path):
@@ -27,7 +27,6 @@ def run_in_pool(jobs, path, count, on_job, start_method="spawn"):
     with Workers(count, path, site_for(path, "cpu"), on_job, start_method) as pool:
         for unit in units_of(jobs):
             pool.submit(unit)
-        pool.wait()
 
 
 @pytest.mark.slow
@@ -38,7 +37,7 @@ def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp
     # One worker and not this process: the order of sums depends on the number of threads.
     run_in_pool(sound, alone, 1, lambda one, error: None)
 
-    def hear(worker, listen=executor._heard):
+    def hear(worker, listen=executor._Worker.heard):
         heard[threading.get_ident()] = worker.process.pid
         return listen(worker)
 
@@ -48,7 +47,7 @@ def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp
         if one.key == doomed[0].key:  # whose worker, the one this thread listens to, has five more to do
             os.kill(heard[threading.get_ident()], signal.SIGKILL)
 
-    monkeypatch.setattr(executor, "_heard", hear)
+    monkeypatch.setattr(executor._Worker, "heard", hear)
     execute(units_of([*doomed, *sound]), pooled, site_for(pooled, "cpu"), 2, on_job)
     values = rows(pooled)
     assert {key: value for key, value in values.items() if key[0] in {one.key for one in sound}} == rows(alone)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dicot.judge.evaluation.contenders import Contender
+from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData, unique_jobs, units_of
 
 BASE = Job(

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.exchange import read_contents, write_table
-from dicot.judge.bench.ledger import Ledger
-from dicot.judge.bench.suites import suite_jobs
-from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.judge.bench.ledger import Ledger, read_contents, write_table
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
+from dicot.judge.evaluation import Contender
+from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.paper.suites import PAPER_UCR, PAPER_UEA
 
 SETTINGS = {"schedule": "per_step", "precision": "tf32"}

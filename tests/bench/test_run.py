@@ -13,11 +13,12 @@ from dicot.data.datasets.base import shaped
 from dicot.judge.bench.executor import execute, site_for
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.bench.plan import make_plan
-from dicot.judge.evaluation import Contender, JobData, units_of
+from dicot.judge.evaluation import Contender
+from dicot.judge.evaluation.jobs import JobData, units_of
 from dicot.judge.evaluation.loading import Shelf
-from dicot.judge.evaluation.model_protocols import FineTuning, Fitted
 from dicot.judge.evaluation.run import Site, run_units
-from dicot.judge.protocols import PROTOCOLS, Features, FewLabels
+from dicot.judge.protocols import PROTOCOLS, Features, Probe
+from dicot.judge.protocols.network import FineTuning, Fitted
 from dicot.judge.protocols.subsets import stratified_fraction
 from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.estimator import TimeSeriesEmbedder
@@ -62,7 +63,9 @@ def test_few_labels_per_seed_differ_with_the_seed_and_a_data_set_may_have_its_ow
 ):
     path = tmp_path / "bench.sqlite"
     parts = [Features(waves.x[k::2].reshape(12, -1), waves.y[k::2]) for k in (0, 1)]
-    own = {seed: FewLabels(fraction=0.01, subset_seed=seed).score(*parts, seed=9)["macro_f1"] for seed in (0, 1, 2)}
+    own = {
+        seed: Probe("linear", fraction=0.01, subset_seed=seed).score(*parts, seed=9)["macro_f1"] for seed in (0, 1, 2)
+    }
     assert len(set(own.values())) == 3
     finish([job("raw-flat", "few_1pct", seed=seed, subsets="per-seed") for seed in (1, 2)], path)
     found = [records(path)["raw-flat", "few_1pct", "macro_f1", seed] for seed in (1, 2)]

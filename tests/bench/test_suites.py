@@ -7,8 +7,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data.datasets.standins import HAPT, WISDM_2019
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import SUITES, suite_jobs
+from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.ledger import Ledger
-from dicot.judge.bench.suites import suite_jobs
-from dicot.judge.evaluation import MODEL_PROTOCOLS, ModelProtocol
-from dicot.judge.protocols import PROTOCOLS, Protocol
-from dicot.judge.protocols.metrics import Metric
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
+from dicot.judge.protocols import MODEL_PROTOCOLS, PROTOCOLS, Metric, ModelProtocol, Protocol
 
 
 @pytest.fixture

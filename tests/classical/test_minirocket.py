@@ -10,7 +10,7 @@ from dicot.core.errors import InputError, MissingExtraError
 from dicot.data.datasets import load
 from dicot.judge.classical import MiniRocket
 from dicot.judge.evaluation import contender, evaluate
-from dicot.judge.protocols import RidgeProbe
+from dicot.judge.protocols import Probe
 
 needs_aeon = pytest.mark.skipif(importlib.util.find_spec("aeon") is None, reason="aeon is not installed")
 
@@ -20,7 +20,7 @@ needs_aeon = pytest.mark.skipif(importlib.util.find_spec("aeon") is None, reason
 def test_gun_point_and_the_rules_of_a_fit():
     """One test, because the first call of a process compiles."""
     split, threads = load("GunPoint"), torch.get_num_threads()
-    result = evaluate(split, [contender("minirocket")], [RidgeProbe()], [1], controls=False)
+    result = evaluate(split, [contender("minirocket")], [Probe("ridge")], [1], controls=False)
     assert result.results[0].values["accuracy"] >= 98.0
     assert torch.get_num_threads() == threads
     model = result.models["minirocket"]

@@ -7,7 +7,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot.core.errors import DicotError
-from dicot.judge.protocols import NearestNeighbour
+from dicot.judge.protocols import Probe
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_suite_runs_once_and_is_exported(tmp_path, call):
 
 
 def test_both_schedules_and_failures(call, monkeypatch):
-    monkeypatch.setattr(NearestNeighbour, "score", lambda *words, **more: 1 / 0)
+    monkeypatch.setattr(Probe, "score_draws", lambda *words, **more: 1 / 0)
     said = dicot(*call, "--set", "schedule=both", code=1)
     assert "4 jobs" in said and "per_epoch" in said
     assert "4 of them failed: dicot on" in said and "ZeroDivisionError" in said

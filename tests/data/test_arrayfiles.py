@@ -9,7 +9,7 @@ from scipy.io import savemat
 
 from dicot.core.errors import InputError, UnusedKeysWarning
 from dicot.data import read_recording
-from dicot.data.npyfile import load_npz, map_npy, open_npz
+from dicot.data.npyfile import load_npz, map_npy
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -59,12 +59,3 @@ def test_arrays_come_as_they_were_saved(
         for y in (found["x"], map_npy(tmp_path / "a.npy")):
             np.testing.assert_array_equal(y, x)
         assert found["t"].tolist() == ["a", "bc"] and found["e"].shape == (0, 3)
-    with open_npz(tmp_path / "a.npz") as file:
-        assert file.names == ["x", "t", "e"] and file.array_header("x").shape == (2, 3, 4)
-
-
-def test_what_unpacks_to_very_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dicot.data.npyfile._SMALL", 1000)
-    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(10**6))
-    with pytest.raises(InputError, match=r"a\.npz.*100 times"):
-        load_npz(tmp_path / "a.npz")

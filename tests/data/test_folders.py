@@ -345,7 +345,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         write(tmp_path / name, np.arange(100) / 50)
     assert [one.name for one in read_recordings(tmp_path, channels=["a", "b"])] == ["x/a", "y/a"]
     for several in ([tmp_path / "x", tmp_path / "y"], [tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"]):
-        with pytest.raises(InputError, match=r"x.a\.csv and .*y.a\.csv would .* called 'a'\. Name the folder"):
+        with pytest.raises(InputError, match=r"x.a\.csv and .*y.a\.csv would .* called 'a'\. .*the folder"):
             windows_from(several, 10)
     np.savez(tmp_path / "x" / "a.npz", a=np.zeros(100), b=np.zeros(100), rate=50)
     with pytest.raises(InputError, match=r"a\.csv and .*a\.npz would .* called 'x/a'\. Name those of one kind"):

@@ -6,7 +6,6 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data.cases import (
     Scale,
-    crop,
     interpolate,
     pad,
     resample,
@@ -22,10 +21,10 @@ def f32(values: object) -> np.ndarray:
     return np.array(values, dtype=np.float32)
 
 
-def test_pad_crop_and_resample_one_case() -> None:
+def test_pad_and_resample_one_case() -> None:
     case = f32([[1, 2, 3], [4, 5, 6]])
     np.testing.assert_array_equal(pad(case, 5), [[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]])
-    np.testing.assert_array_equal(crop(case, 2), [[1, 2], [4, 5]])
+    np.testing.assert_array_equal(pad(case, 2), [[1, 2], [4, 5]])
     np.testing.assert_array_equal(resample(case, 5), [[1, 1.5, 2, 2.5, 3], [4, 4.5, 5, 5.5, 6]])
     np.testing.assert_array_equal(resample(case, 2), [[1, 3], [4, 6]])
     np.testing.assert_array_equal(resample(f32([[7]]), 3), [[7, 7, 7]])

@@ -86,8 +86,8 @@ def test_as_good_as_minirocket():
     """With as many features and the same classifier; sets of the development half."""
     aeon = pytest.importorskip("aeon.transformations.collection.convolution_based")
     from dicot.data.datasets import load
-    from dicot.judge.protocols.base import Features
-    from dicot.judge.protocols.ridge import fit_ridge
+    from dicot.judge.protocols import Features
+    from dicot.judge.protocols.linear import fit_ridge
 
     ours, theirs = [], []
     for name in ("CBF", "GunPointAgeSpan", "ItalyPowerDemand", "Plane", "SonyAIBORobotSurface1", "ToeSegmentation2"):

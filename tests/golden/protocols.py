@@ -3,8 +3,9 @@
 import numpy as np
 import sklearn
 
-from dicot.judge.protocols import Features, KMeansClustering, LinearProbe, NearestNeighbour, fit_probe
-from dicot.judge.protocols.neighbours import nearest_labels
+from dicot.judge.protocols import Features, KMeansClustering, Probe
+from dicot.judge.protocols.linear import fit_linear
+from dicot.judge.protocols.probe import fit_neighbours
 from dicot.judge.report.stats import average_ranks, friedman, half_widths, nemenyi
 from tests.golden.compare import Comparison, Vectors, cases
 
@@ -21,12 +22,12 @@ def check_protocols(vectors: Vectors) -> Comparison:
 
 def _check_scores(out: Comparison, label: str, case: dict[str, np.ndarray], same_release: bool) -> None:
     train, test = Features(case["train"], case["ytrain"]), Features(case["test"], case["ytest"])
-    probe = fit_probe(train)
+    probe = fit_linear(train)
     decision = probe.decision_function(test.x)
     # Two classes have one decision value per case, which may come as a column.
     out.close(f"{label} decision", np.reshape(decision, case["lr_decision"].shape), case["lr_decision"], absolute=1e-3)
     out.equal(f"{label} prediction", probe.predict(test.x), case["lr_pred"])
-    linear = LinearProbe().score(train, test, seed=0)
+    linear = Probe("linear").score(train, test, seed=0)
     for ours, theirs in (  # accuracies are percentages in the file, the others fractions
         ("accuracy", "lr_acc"),
         ("macro_f1", "lr_macro_f1"),
@@ -34,8 +35,8 @@ def _check_scores(out: Comparison, label: str, case: dict[str, np.ndarray], same
         ("macro_recall", "lr_macro_recall"),
     ):
         out.close(f"{label} {ours}", linear[ours], case[theirs] * (1 if ours == "accuracy" else 100), absolute=1e-6)
-    neighbour = NearestNeighbour()
-    out.equal(f"{label} 1-NN prediction", nearest_labels(train, test.x), case["knn_pred"])
+    neighbour = Probe("knn")
+    out.equal(f"{label} 1-NN prediction", fit_neighbours(train).predict(test.x), case["knn_pred"])
     accuracy = neighbour.score(train, test, seed=0)["accuracy"]
     out.close(f"{label} 1-NN", accuracy, case["knn_acc"], absolute=1e-6)
     if same_release:  # k-means may start elsewhere in another release of scikit-learn

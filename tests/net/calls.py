@@ -10,8 +10,7 @@ import torch
 import dicot
 import dicot.paper.suites  # adds the paper's suites
 from dicot.data import inspect_recordings, suggest_windows
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import SUITES, suite_jobs
+from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
 from dicot.model.controls import CONTROLS

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from tests.paper.records import everything
 
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.exchange import read_records
-from dicot.judge.bench.suites import suite_jobs
+from dicot.judge.bench.ledger import read_records
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
 from dicot.judge.report.benchmark import Request
 from dicot.judge.report.frame import frame, trial_note
 from dicot.judge.report.page import drawn, to_document

@@ -7,9 +7,9 @@ import pytest
 import sklearn
 from sklearn.ensemble import RandomForestClassifier
 
-from dicot.judge.protocols import Features, ForestProbe, KMeansClustering, LinearProbe
-from dicot.judge.protocols.forest import fit_forest
-from dicot.judge.protocols.metrics import classification_scores
+from dicot.judge.protocols import Features, KMeansClustering, Probe
+from dicot.judge.protocols.base import classification_scores
+from dicot.judge.protocols.probe import fit_forest
 from dicot.judge.protocols.subsets import stratified_cap
 
 
@@ -26,16 +26,17 @@ def test_the_published_forest():
     mean, scale = train.x.mean(axis=0), train.x.std(axis=0)
     model = RandomForestClassifier(n_estimators=300, class_weight="balanced_subsample", random_state=0)
     predicted = model.fit((train.x - mean) / scale, train.y).predict((test.x - mean) / scale)
-    got = ForestProbe().score(train, test, seed=3)
-    assert got == classification_scores(test.y, predicted) == ForestProbe().score(train, test, seed=4)
-    assert got["macro_f1"] > 90 > LinearProbe().score(train, test, seed=3)["macro_f1"]
+    got = Probe("forest").score(train, test, seed=3)
+    assert got == classification_scores(test.y, predicted) == Probe("forest").score(train, test, seed=4)
+    assert got["macro_f1"] > 90 > Probe("linear").score(train, test, seed=3)["macro_f1"]
 
 
-def test_large_sets_are_capped():
+def test_large_sets_are_capped(monkeypatch):
     train, test = rings(200, 1), rings(60, 2)
     expected = fit_forest(train.rows(stratified_cap(train.y, 40))).predict(test.x)
-    assert (fit_forest(train, max_cases=40).predict(test.x) == expected).all()
     assert (fit_forest(train).predict(test.x) != expected).any()
+    monkeypatch.setattr("dicot.judge.protocols.subsets.MAX_CASES", 40)
+    assert (fit_forest(train).predict(test.x) == expected).all()
 
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)

@@ -5,10 +5,13 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from dicot.judge.protocols import Features, RidgeProbe
-from dicot.judge.protocols.metrics import classification_scores
-from dicot.judge.protocols.ridge import fit_ridge, fit_wide
+from dicot.judge.protocols import Features, Probe
+from dicot.judge.protocols.base import classification_scores
+from dicot.judge.protocols.linear import fit_ridge
 
 
 def blobs(n, k, f, seed, spread=0.7):
@@ -43,7 +46,7 @@ def slow_ridge(train, x):
 def test_matches_a_slow_reference(k, f):
     train, test = blobs(30, k, f, 1), blobs(60, k, f, 2)
     expected = classification_scores(test.y, slow_ridge(train, test.x))
-    assert RidgeProbe().score(train, test, seed=1) == pytest.approx(expected, abs=1e-9)
+    assert Probe("ridge").score(train, test, seed=1) == pytest.approx(expected, abs=1e-9)
     assert expected["accuracy"] > 50
 
 
@@ -56,8 +59,8 @@ def test_wide_features_get_scikit_learns_answer(k, n, f, spread, monkeypatch):
     x = drawn.x.astype(np.float32)
     x[:, 3] = 7.0  # constant
     train, test = Features(x, drawn.y), blobs(50, k, f, 2, spread)
-    ours, theirs = fit_wide(train), fit_ridge(train)
-    assert ours.alpha == theirs[-1].alpha_
+    ours = fit_ridge(train)
+    theirs = make_pipeline(StandardScaler(), RidgeClassifierCV(alphas=np.logspace(-3, 3, 10))).fit(train.x, train.y)
     np.testing.assert_allclose(ours.decision_function(test.x), theirs.decision_function(test.x), atol=1e-9)
     assert (ours.predict(test.x) == theirs.predict(test.x)).all()
 
@@ -67,18 +70,16 @@ def test_wide_features_are_scored_within_their_own_memory_once_more():
     """600 x 60,000 as float32 are 137 MiB, as float64 with scikit-learn's copies close to 1 GiB."""
     code = """
 import numpy as np
-import dicot.judge.protocols.ridge as ridge
-from dicot.judge.protocols import Features
+from dicot.judge.protocols import Features, Probe
 rng = np.random.default_rng(0)
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
-ridge.RidgeProbe().score(*[Features(rng.normal(size=(9, 2)), np.arange(9) % 2)] * 2, seed=1)
+Probe("ridge").score(*[Features(rng.normal(size=(9, 2)), np.arange(9) % 2)] * 2, seed=1)
 x, y = rng.standard_normal((600, 60_000), np.float32), np.arange(600) % 5
 x[:, :5] += 9 * np.eye(5, dtype=np.float32)[y]
 train = Features(x, y)
-assert x.size >= ridge.LARGE
 before = peak()
-accuracy = ridge.RidgeProbe().score(train, train.rows(np.arange(50)), seed=1)["accuracy"]
+accuracy = Probe("ridge").score(train, train.rows(np.arange(50)), seed=1)["accuracy"]
 assert accuracy == 100.0
 print(peak() - before)
 """

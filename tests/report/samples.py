@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from dicot.judge.bench.exchange import write_table
-from dicot.judge.evaluation import Result
+from dicot.judge.bench.ledger import write_table
 from dicot.judge.evaluation.jobs import canonical, key_of
+from dicot.judge.result import Result
 
 METHODS = ("dicot", "catt", "ts2vec")
 CONTROLS = ("random", "calibrated")

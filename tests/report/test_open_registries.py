@@ -5,9 +5,7 @@ import re
 import pytest
 from tests.report.samples import CONTROLS, several
 
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Protocol
-from dicot.judge.protocols.metrics import Metric
+from dicot.judge.protocols import PROTOCOLS, Metric, Protocol
 from dicot.judge.report.benchmark import write_report
 from dicot.judge.report.frame import by_data_set, frame
 from dicot.judge.report.scores import data_set_table

@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.base import Protocol
-from dicot.judge.protocols.metrics import Metric
+from dicot.judge.protocols import PROTOCOLS, Metric, Protocol
 from dicot.judge.report.frame import frame
 from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise
 from dicot.judge.report.verdict import Ranking, Trial, verdict, verdict_table

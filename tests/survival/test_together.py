@@ -11,7 +11,8 @@ import pytest
 
 from dicot.core.errors import OutputError
 from dicot.judge.bench.ledger import Ledger
-from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.judge.evaluation import Contender
+from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.store.search import EmbeddingIndex
 from dicot.use.labels.store import LabelStore
 from tests.commands import dicot

@@ -14,8 +14,8 @@ from dicot.cli.tables import show_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from dicot.judge.bench.crossing import SuiteOptions
     from dicot.judge.bench.plan import Plan
+    from dicot.judge.bench.suites import SuiteOptions
     from dicot.judge.evaluation.jobs import Job, Unit
 
 LEDGER = Path("out/bench.sqlite")
@@ -63,8 +63,7 @@ def run(
     files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1 where a job failed or a data set
     could not be used; the others are run all the same.
     """
-    from dicot.judge.bench.exchange import check_export, write_table
-    from dicot.judge.bench.ledger import Ledger
+    from dicot.judge.bench.ledger import Ledger, check_export, write_table
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs
     from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
@@ -97,10 +96,9 @@ def merge_ledgers(
     ledger: LedgerFile = LEDGER,
 ) -> None:
     """Take the rows of other ledgers over into this one, all or none; of two for one job the newer stays."""
-    from dicot.judge.bench import exchange
-    from dicot.judge.bench.ledger import Ledger
+    from dicot.judge.bench.ledger import Ledger, read_contents
 
-    sources = [exchange.read_contents(other) for other in others]
+    sources = [read_contents(other) for other in others]
     with Ledger(ledger) as book:
         for other, (rows, taken) in zip(others, book.take(sources), strict=True):
             typer.echo(f"{other}: {rows} rows, {taken} of them taken over into {ledger}")
@@ -108,7 +106,7 @@ def merge_ledgers(
 
 def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions":
     """What narrows or changes suites, as settings say it."""
-    from dicot.judge.bench.crossing import SuiteOptions
+    from dicot.judge.bench.suites import SuiteOptions
 
     texts = said.texts
     given = said.take("precision", "steps", *names)
@@ -169,7 +167,7 @@ def run_units(
     """
     from dicot.core.device import resolve_device
     from dicot.core.progress import Bar
-    from dicot.judge.bench.executor import clear_finished, default_workers, execute, site_for
+    from dicot.judge.bench.executor import clear_finished, default_workers, execute, execute_on, site_for
 
     total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
     with Bar("bench", total) as bar:
@@ -189,7 +187,6 @@ def run_units(
             execute(units, ledger, site, workers or default_workers(), tell)
         elif units:
             from dicot.core.processes.cluster import joined
-            from dicot.judge.bench.on_ray import execute_on
 
             with joined(ray, workers) as cluster:
                 share = cluster.share(device, gpus=gpus)

@@ -18,8 +18,10 @@ from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
     from dicot.data import Split, Windows
-    from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
+    from dicot.judge.evaluation import Contender, Evaluation
+    from dicot.judge.evaluation.jobs import Unit
     from dicot.judge.protocols.base import AnyProtocol
+    from dicot.judge.protocols.network import Fitted
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -138,8 +140,7 @@ def _load(
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":
-    from dicot.judge.evaluation import every_protocol
-    from dicot.judge.protocols import PROTOCOLS
+    from dicot.judge.protocols import PROTOCOLS, every_protocol
 
     names = PROTOCOLS if text == "all" else opt.names_in(text)
     return [lookup(every_protocol(), name, "protocol")() for name in names]

@@ -40,7 +40,7 @@ def _entries(kind: str) -> "Iterable[tuple[str, str]]":
 
             return [(name, pooling.summary) for name, pooling in POOLINGS.items()]
         case "protocols":
-            from dicot.judge.evaluation import every_protocol
+            from dicot.judge.protocols import every_protocol
 
             return [(name, make().description) for name, make in every_protocol().items()]
         case "datasets":

@@ -12,7 +12,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dicot.judge.bench.crossing import SuiteOptions
+    from dicot.judge.bench.suites import SuiteOptions
 
 RECORDS = Path("results")  # what is published with the library
 MAPS = "maps.npz"  # beside the records
@@ -33,7 +33,7 @@ def paper(
 
     With --run, --set takes workers, sets, seeds, steps, precision and schedule (per_step, per_epoch or both).
     """
-    from dicot.judge.bench.exchange import read_records, tables_in
+    from dicot.judge.bench.ledger import exports_in, read_records
     from dicot.judge.report.frame import frame
     from dicot.judge.report.page import need_packages
     from dicot.paper.page import MAPS_KEY, chosen, write_paper
@@ -47,7 +47,7 @@ def paper(
     if run:
         said = opt.Settings(set_)
         workers, options = said.take("workers").get("workers"), suite_options(said)
-        published = tables_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
+        published = exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
         ledger, records = ledger or LEDGER, None
         suites = list(dict.fromkeys(suite for one in exhibits.values() for suite in one.suites))
         failed = bool(suites) and _run(suites, options, ledger, published, device, workers, dry_run)
@@ -75,8 +75,7 @@ def _run(
     dry_run: bool,
 ) -> bool:
     """Run what these suites lack, beside what is published; whether something failed."""
-    from dicot.judge.bench.exchange import read_contents
-    from dicot.judge.bench.ledger import Ledger
+    from dicot.judge.bench.ledger import Ledger, read_contents
     from dicot.judge.bench.plan import make_plan
     from dicot.paper.suites import cheapest_first, with_stand_ins
 

@@ -27,7 +27,7 @@ def report(
     check: Annotated[bool, typer.Option("--check", help="Only say whether the table INTO is up to date.")] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
-    from dicot.judge.bench.exchange import read_records, write_table
+    from dicot.judge.bench.ledger import read_records, write_table
     from dicot.judge.report.benchmark import JOIN, narrowed, write_report
     from dicot.judge.report.frame import frame
     from dicot.judge.report.page import folder_name

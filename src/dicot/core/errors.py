@@ -30,12 +30,6 @@ class InputError(DicotError, ValueError):
     """Data or parameters that cannot be used as they are."""
 
 
-class NoWindowError(InputError):
-    """Recordings that are all shorter than a window."""
-
-    left: tuple[int, ...] = ()  # how many time steps lie in no window, as data/recordings.py counts them
-
-
 class UnlabelledDataError(InputError):
     """A data set without class labels, which cannot be used by name."""
 
@@ -163,8 +157,10 @@ def naming(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}") from error
-    except (DicotError, MemoryError):
+    except DicotError:
         raise
+    except MemoryError as error:
+        raise InputError(f"{path} needs more memory than there is ({brief(error)}).") from error
     except Exception as error:  # libraries have many for what a damaged file may hold
         raise InputError(
             f"{path} cannot be read as {path.suffix} ({brief(error)}). "

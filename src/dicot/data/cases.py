@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, is_whole, lookup
 
+Array = NDArray[Any]
+FloatArray = NDArray[np.floating[Any]]
+RawCases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
 PIECE = 2**21  # numbers: 16 MiB in float64
+LAYOUTS = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}
 
 
 class Collection(Protocol):
@@ -27,7 +31,7 @@ class Collection(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+    def __getitem__(self, rows: slice, /) -> Array: ...
 
 
 class Cases(ABC):
@@ -42,19 +46,19 @@ class Cases(ABC):
     name: str = ""
     channels: tuple[str, ...] | None = None
     rate: float | None = None  # time steps per second
-    segments: NDArray[Any] | None = None  # (N, C, L), L >= T: what training draws a window of each case from
+    segments: Array | None = None  # (N, C, L), L >= T: what training draws a window of each case from
 
     @property
-    def array(self) -> NDArray[Any] | None:
+    def array(self) -> Array | None:
         """Give all cases as one array, where they lie in one."""
         return None
 
     @abstractmethod
-    def __getitem__(self, rows: slice | NDArray[Any], /) -> NDArray[Any]:
+    def __getitem__(self, rows: slice | Array, /) -> Array:
         """Return the cases in these rows, in this order, (n, C, T)."""
 
     @abstractmethod
-    def labels(self) -> NDArray[Any] | None:
+    def labels(self) -> Array | None:
         """Return the labels (N,), or None where there are none."""
 
     def fingerprint(self) -> str:
@@ -81,7 +85,7 @@ def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
     return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
 
 
-def blocks(x: Collection) -> Iterator[tuple[slice, NDArray[Any]]]:
+def blocks(x: Collection) -> Iterator[tuple[slice, Array]]:
     """Yield all rows of x in pieces, each with its place; of a memory map nothing stays resident."""
     for rows in pieces(x.shape):
         block = x[rows]
@@ -97,14 +101,14 @@ def fingerprint(x: Collection) -> str:
     return digest.hexdigest()[:16]
 
 
-def write_rows(target: Any, index: NDArray[Any], values: NDArray[Any]) -> None:
+def write_rows(target: Any, index: Array, values: Array) -> None:
     """Write values to the rows at ascending positions of `target[a:b] = ...`, a run of neighbours at a time."""
     ends = np.flatnonzero(np.diff(index) != 1) + 1
     for run, part in zip(np.split(index, ends), np.split(values, ends), strict=True):
         target[run[0] : run[-1] + 1] = part
 
 
-def release(block: NDArray[Any]) -> None:
+def release(block: Array) -> None:
     """Tell the system that these values of a read-only memory map were used; else all that was read stays resident."""
     mapped = _map_of(block)
     if mapped is None or not block.size or not hasattr(mmap, "MADV_DONTNEED"):
@@ -130,11 +134,6 @@ def _map_of(array: Any) -> mmap.mmap | None:
     return None
 
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.floating[Any]]
-RawCases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
-
-
 def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
     """Name at most five cases: `case 3`, or `cases 3, 5, 9, 11, 40 and 12 more`."""
     named = [int(i) for i in index]
@@ -142,23 +141,13 @@ def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") 
     return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
 
 
-def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: RawCases) -> NDArray[np.intp]:
-    """Return the positions of the cases with any value for which `test` is true."""
-    if isinstance(cases, list):
-        return np.flatnonzero([test(case).any() for case in cases])
-    return np.concatenate([rows.start + np.flatnonzero(test(block).any((1, 2))) for rows, block in blocks(cases)])
-
-
 def pad(case: Array, length: int) -> Array:
-    """Add zeros at the end, or drop it where a test case is longer: (..., T) -> (..., length)."""
+    """Add zeros at the end of a shorter case, drop the end of a longer one: (..., T) -> (..., length)."""
+    if case.shape[-1] >= length:
+        return case[..., :length]
     out = np.zeros((*case.shape[:-1], length), dtype=case.dtype)
-    out[..., : case.shape[-1]] = case[..., :length]
+    out[..., : case.shape[-1]] = case
     return out
-
-
-def crop(case: Array, length: int) -> Array:
-    """Drop the end, or add zeros where a test case is shorter: (..., T) -> (..., length)."""
-    return case[..., :length] if case.shape[-1] >= length else pad(case, length)
 
 
 def resample(case: Array, length: int) -> Array:
@@ -195,13 +184,8 @@ def target_length(lengths: Array, policy: str, length: int | None = None) -> int
     return wanted
 
 
-# "error" only ever sees cases of the right length, which cropping leaves alone.
-UNEQUAL: dict[str, Callable[[Array, int], Array]] = {
-    "error": crop,
-    "pad": pad,
-    "crop": crop,
-    "resample": resample,
-}
+# `target_length` says which cases may come; "error" only ever sees cases of the right length.
+UNEQUAL: dict[str, Callable[[Array, int], Array]] = {"error": pad, "pad": pad, "crop": pad, "resample": resample}
 
 
 def interpolate(case: Array) -> Array:
@@ -290,18 +274,12 @@ class Policies(TypedDict, total=False):
     length: int | None
 
 
-LAYOUTS = ("nct", "ntc")
-_SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}
-
-
 def to_cases(X: Any, layout: str = "nct") -> RawCases:
     """Return X in the order cases, channels, time; NaN and inf stay, and a memory map stays one."""
-    if layout not in LAYOUTS:
-        raise InputError(f'layout must be "nct" or "ntc"; got {layout!r}.')
-    _refuse_sparse(X)
-    if isinstance(X, str | bytes | dict | set) or X is None:
+    shape = lookup(LAYOUTS, layout, "layout")
+    if X is None or (isinstance(X, str | bytes | dict | set) and not hasattr(X, "toarray")):
         raise InputError(
-            f"X must be an array of shape {_SHAPE[layout]} or a list of cases; got {type(X).__name__}. "
+            f"X must be an array of shape {shape} or a list of cases; got {type(X).__name__}. "
             "Use dicot.load for a file and Windows.from_table for a table."
         )
     if isinstance(X, list | tuple):
@@ -314,7 +292,9 @@ def to_cases(X: Any, layout: str = "nct") -> RawCases:
 
 def to_array(value: Any) -> Array:
     """Return a numpy array of any dtype from an array, tensor, data frame or nested list."""
-    _refuse_sparse(value)
+    # scipy's sparse matrices, and tensors of any sparse layout
+    if hasattr(value, "toarray") or "sparse" in str(getattr(value, "layout", "")):
+        raise TypeError("Sparse input is not supported: pass a dense array, e.g. X.toarray() or X.to_dense().")
     if isinstance(value, np.ma.MaskedArray):
         # What is masked is missing; whole numbers have no NaN of their own.
         plain = value.astype(np.float64) if value.dtype.kind in "biu" else value
@@ -332,12 +312,6 @@ def to_array(value: Any) -> Array:
         raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
 
 
-def _refuse_sparse(value: Any) -> None:
-    # scipy's sparse matrices, and tensors of any sparse layout.
-    if hasattr(value, "toarray") or "sparse" in str(getattr(value, "layout", "")):
-        raise TypeError("Sparse input is not supported: pass a dense array, e.g. X.toarray() or X.to_dense().")
-
-
 def to_numbers(array: Array) -> Array:
     """Return an array of a real type: its own, or float64 for objects that are numbers."""
     if array.dtype.kind == "c" or (array.dtype == object and any(np.iscomplexobj(v) for v in array.flat)):
@@ -346,7 +320,7 @@ def to_numbers(array: Array) -> Array:
         raise InputError(f"X must hold numbers; got dtype {array.dtype}. Convert with X.astype(float).")
     try:
         return array.astype(np.float64) if array.dtype == object else array
-    except TypeError as error:
+    except TypeError as error:  # the words that scikit-learn's checks look for
         raise TypeError(f"X must hold numbers: argument must be a string or a number, but {error}.") from error
     except (ValueError, OverflowError) as error:
         raise InputError(f"X must hold numbers of one shape; {error}. Convert the values to float first.") from error
@@ -355,48 +329,44 @@ def to_numbers(array: Array) -> Array:
 def _from_array(x: Array, layout: str) -> Array:
     if x.ndim not in (2, 3):
         raise InputError(
-            f"X must have shape {_SHAPE[layout]}; got {x.shape}. Reshape your data: X.reshape(1, 1, -1) if it is one "
+            f"X must have shape {LAYOUTS[layout]}; got {x.shape}. Reshape your data: X.reshape(1, 1, -1) if it is one "
             "case of one channel, X.reshape(-1, 1, 1) if each value is a case."
         )
-    if x.shape[0] == 0:
-        raise InputError(f"X has 0 sample(s) (shape={x.shape}) while a minimum of 1 is required: pass at least 1 case.")
-    if x.ndim == 2 and x.shape[1] == 0:
-        raise InputError(f"X has 0 feature(s) (shape={x.shape}) while a minimum of 1 is required.")
     if 0 in x.shape:
-        raise InputError(f"X has 0 channels or 0 time steps: {x.shape} with layout {layout!r}. Check the layout.")
+        what = "sample(s)" if not len(x) else "feature(s)" if x.ndim == 2 else "channels or 0 time steps"
+        raise InputError(f"X has 0 {what} (shape={x.shape}) while a minimum of 1 is required.")
     if x.ndim == 2:
         return x[:, None, :]
     return x.transpose(0, 2, 1) if layout == "ntc" else x
 
 
 def _from_list(items: Sequence[Any], layout: str) -> RawCases:
-    if not items:
-        raise InputError("X has 0 sample(s) (an empty list) while a minimum of 1 is required: pass at least 1 case.")
-    arrays = [to_array(item) for item in items]
-    cases = [to_numbers(a) for a in arrays]
-    if all(c.ndim == 0 for c in cases):
-        return _from_array(np.stack(cases), layout)
-    _refuse("must be (channels, time) or (time,)", [i for i, c in enumerate(cases) if c.ndim not in (1, 2)], arrays)
-    cases = [c[None, :] if c.ndim == 1 else c.T if layout == "ntc" else c for c in cases]
-    if all(c.shape == (1, 0) for c in cases):
-        raise InputError(f"X has 0 feature(s) (shape=({len(cases)}, 0)) while a minimum of 1 is required.")
-    _refuse("must have at least one channel and one time step", [i for i, c in enumerate(cases) if c.size == 0], arrays)
-    n_channels = cases[0].shape[0]
-    other = [i for i, c in enumerate(cases) if c.shape[0] != n_channels]
-    _refuse(f"must have the {n_channels} channel(s) of case 0 (layout {layout!r})", other, arrays)
-    if len({c.shape[1] for c in cases}) == 1:
-        return np.stack(cases)
-    return cases
+    arrays = [to_numbers(to_array(item)) for item in items]
+    if all(a.ndim == 0 for a in arrays) or {a.shape for a in arrays} == {(0,)}:
+        return _from_array(np.stack(arrays) if arrays else np.empty((0, 1)), layout)
+    cases = [a[None] if a.ndim < 2 else a.T if layout == "ntc" else a for a in arrays]
+    n_channels = len(cases[0])
+    for rule, kept in {
+        "be (channels, time) or (time,)": [c.ndim == 2 for c in cases],
+        "have at least one channel and one time step": [c.size > 0 for c in cases],
+        f"have the {n_channels} channel(s) of case 0 (layout {layout!r})": [
+            c.shape[:1] == (n_channels,) for c in cases
+        ],
+    }.items():
+        if broken := [i for i, is_kept in enumerate(kept) if not is_kept]:
+            shape = arrays[broken[0]].shape
+            raise InputError(f"In a list, each case must {rule}; {name_cases(broken)} does not: got shape {shape}.")
+    return np.stack(cases) if len({c.shape for c in cases}) == 1 else cases
 
 
-def _refuse(rule: str, broken_by: list[int], arrays: list[Array]) -> None:
-    if broken_by:
-        first = arrays[broken_by[0]].shape
-        raise InputError(f"In a list, each case {rule}; {name_cases(broken_by)} does not: got shape {first}.")
+def true_length(case: Array) -> int:
+    """Count the time steps of a case (C, T) without those at its end that are NaN in all channels."""
+    seen = np.flatnonzero(~np.isnan(case).all(axis=0))
+    return int(seen[-1]) + 1 if seen.size else 0
 
 
 def true_lengths(cases: RawCases) -> Array:
-    """Count the time steps (N,) of each case without those at its end that are NaN in all channels."""
+    """Count the same for every case, (N,)."""
     if isinstance(cases, list):
         return np.array([true_length(case) for case in cases])
     lengths = np.full(len(cases), cases.shape[2])
@@ -404,9 +374,3 @@ def true_lengths(cases: RawCases) -> Array:
     for i in np.flatnonzero(np.isnan(cases[:, :, -1]).all(axis=1)):
         lengths[i] = true_length(cases[i])
     return lengths
-
-
-def true_length(case: Array) -> int:
-    """Count the time steps of one case (C, T) in the same way."""
-    seen = np.flatnonzero(~np.isnan(case).all(axis=0))
-    return int(seen[-1]) + 1 if seen.size else 0

@@ -82,11 +82,9 @@ class Windows(Cases):
             keep_tail
         """
         reading = Reading(window, stride).replace(**options)
-        plan, cut = settled_plan(read_recordings(source, reading), reading)
-        windows = cls(**plan.fields(), name=name)
-        assert windows.recording is not None and windows.start is not None and windows.end is not None
-        warn_of_uneven(windows.recording, windows.end - windows.start, cut.length, cut.rate)
-        return windows
+        plan = settled_plan(read_recordings(source, reading), reading)
+        warn_of_uneven(plan.about, plan.cut)
+        return cls(**plan.fields(), name=name)
 
     @classmethod
     def from_table(
@@ -155,12 +153,11 @@ class Windows(Cases):
         """
         if window is None:
             return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
-        recordings, reading, longest = recordings_in_memory(
+        recordings, reading = recordings_in_memory(
             X, window, stride, labels=y, groups=group, layout=layout, missing=missing, **options
         )
-        warn_of_layout(len(recordings[0].channels), longest, layout)
-        plan, _ = settled_plan(recordings, reading)
-        windows = cls(**plan.fields(), name=name)
+        warn_of_layout(len(recordings[0].channels), max(one.n_times for one in recordings), layout)
+        windows = cls(**settled_plan(recordings, reading).fields(), name=name)
         return windows if options.get("channels") else replace(windows, channels=None)
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:

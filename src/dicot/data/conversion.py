@@ -1,7 +1,7 @@
 """Cases that were checked as a whole and become arrays of one shape piece by piece, when they are asked for."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, lookup
 from dicot.data.cases import (
     MISSING,
+    NO_VALUE,
     UNEQUAL,
     Array,
     Cases,
@@ -31,7 +32,7 @@ from dicot.data.cases import (
 
 LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
 LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
-SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
+_SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 Place = tuple[int, int]  # case, channel
 
@@ -64,7 +65,9 @@ class Conversion(Cases):
             out = np.ascontiguousarray(block, self.dtype)
         else:
             out = self.scale(block) if isinstance(self.scale, Scale) else scale_each_case(block)
-            _refuse_large(out, index)
+            if not _within(out, LARGEST_VALUE):
+                places = _places(~(np.abs(out) <= LARGEST_VALUE))
+                _refuse_extreme([(int(index[row]), c) for row, c in places], LARGEST_VALUE, "after scaling ")
         if is_mapped(block):
             out = out.copy() if np.shares_memory(out, block) else out
             release(block)
@@ -194,22 +197,21 @@ def survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Conversi
     lengths = np.array([case.shape[1] for case in cases])
     gaps = np.zeros(len(cases), bool)
     largest = LARGEST_VALUE if scale is None else LARGEST_UNSCALED_VALUE
-    infinite: list[Place] = []
     extreme: list[Place] = []
     dead: list[Place] = []  # without any value
-    for start, block in _looked_at(cases):
+    for start, block in (
+        enumerate(case[None] for case in cases)
+        if isinstance(cases, list)
+        else ((rows.start, block) for rows, block in blocks(cases))
+    ):
         if _within(block, largest):
             continue
-        finite = np.nan_to_num(block.astype(np.float64, copy=False), posinf=0, neginf=0)
-        infinite += _places(np.isinf(block), start)
-        extreme += _places(np.abs(finite) > largest, start)
+        extreme += _places(np.abs(block.astype(np.float64, copy=False)) > largest, start)
         for row in np.flatnonzero(np.isnan(block).any((1, 2))):
             lengths[start + row] = n = true_length(block[row])
             lost = np.isnan(block[row, :, :n])
             gaps[start + row] = lost.any()
             dead += [(start + int(row), int(channel)) for channel in np.flatnonzero(lost.all(axis=1))]
-    if infinite:
-        raise InputError(f"X contains inf in {_named(infinite)}. Remove or clip these values.")
     _refuse_extreme(extreme, largest)
     if not lengths.all():
         raise InputError(
@@ -221,10 +223,7 @@ def survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Conversi
             'Set missing="interpolate" or missing="zero", or remove the missing values.'
         )
     if dead and missing == "interpolate":
-        raise InputError(
-            f'X has no value at all in {_named(dead)}, and missing="interpolate" has nothing to fill it in from. Leave '
-            'out the case or the channel, or set missing="zero".'
-        )
+        raise InputError(NO_VALUE.format("X", _named(dead)))
     return Conversion(cases, lengths, gaps, np.arange(len(cases)), int(lengths.max()), missing=missing, scale=scale)
 
 
@@ -235,26 +234,12 @@ def check_policies(missing: str, scale: str | Scale | None) -> None:
         raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')
 
 
-def _refuse_large(block: Array, index: Array) -> None:
-    """Refuse scaled values that are too large, and name the first; the cases are those at `index`."""
-    if not _within(block, LARGEST_VALUE):
-        places = [(int(index[row]), channel) for row, channel in _places(~(np.abs(block) <= LARGEST_VALUE))]
-        _refuse_extreme(places, LARGEST_VALUE, "after scaling ")
-
-
 def _refuse_extreme(places: list[Place], largest: float, when: str = "") -> None:
     if places:
         raise InputError(
-            f"X contains values {when}beyond ±{largest:.0e} in {_named(places)}, more than a network can sum in "
-            'float32. Remove or clip these values, or, if all are like that, set scale="dataset".'
+            f"X contains inf or values {when}beyond ±{largest:.0e} in {_named(places)}, more than a network can sum "
+            'in float32. Remove or clip these values, or, if all are like that, set scale="dataset".'
         )
-
-
-def _looked_at(cases: RawCases) -> Iterator[tuple[int, Array]]:
-    """Pieces (B, C, T) with the position of their first case."""
-    if isinstance(cases, list):
-        return ((start, case[None]) for start, case in enumerate(cases))
-    return ((rows.start, block) for rows, block in blocks(cases))
 
 
 def _within(block: Array, largest: float) -> bool:
@@ -276,7 +261,7 @@ def _named(places: list[Place]) -> str:
 
 
 def swallows(x: Conversion) -> bool:
-    """Whether float32 would lose what tells the values of a channel apart, as it does with whole numbers around 1e9."""
+    """Tell whether float32 would lose what tells the values of a channel apart."""
     kinds = {case.dtype for case in x.cases} if isinstance(x.cases, list) else {x.cases.dtype}
     if all(np.can_cast(kind, np.float32) for kind in kinds):
         return False
@@ -285,5 +270,10 @@ def swallows(x: Conversion) -> bool:
     for rows in pieces(x.shape):
         block = exact[rows]
         low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
-    rounding = np.maximum(-low, high) * float(np.finfo(np.float32).eps) / 2
-    return bool((rounding > SWALLOWED * (high - low))[high > low].any())
+    return is_swallowed(low, high)
+
+
+def is_swallowed(low: Array, high: Array) -> bool:
+    """Tell the same by the least and the greatest value of each channel; it is so of whole numbers around 1e9."""
+    rounding = np.maximum(np.abs(low), np.abs(high)) * float(np.finfo(np.float32).eps) / 2
+    return bool(((high > low) & (rounding > _SWALLOWED * (high - low))).any())

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array
@@ -18,10 +19,6 @@ from dicot.data.labels import LOST, decimal_comma, is_number, is_value, plain_te
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts
 from dicot.data.tables import parts_of_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 _SAMPLE = 100  # lines that decide what separates the cells
@@ -41,13 +38,11 @@ class Sheet(NamedTuple):
         with _opened(self.path) as file:
             return f"line {next(islice(_parsed(file, self.separator), row, None))[0]}"
 
-    def frame(self, header: bool, texts: Collection[int] = ()) -> "pd.DataFrame":
+    def frame(self, header: bool, texts: Collection[int] = ()) -> pd.DataFrame:
         """Read all rows, below the first where that is a header; columns in these places stay text."""
-        import pandas as pd
-
         width = len(self.rows[0])
 
-        def read(kept: Collection[int], only: Sequence[int] | None, lost: Sequence[str] = LOST) -> "pd.DataFrame":
+        def read(kept: Collection[int], only: Sequence[int] | None, lost: Sequence[str] = LOST) -> pd.DataFrame:
             return pd.read_csv(
                 self.path,
                 sep=self.separator,
@@ -67,9 +62,9 @@ class Sheet(NamedTuple):
                 warnings.simplefilter("ignore", pd.errors.DtypeWarning)
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # of cells that it leaves out
                 frame = read(texts, None)
-        except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        except (pd.errors.ParserError, pd.errors.ParserWarning):
             self._refuse_widths()
-            raise InputError(f"{str(error).strip()} Write the file again.") from error
+            raise
         if len(frame) and frame[width - 1].isna().any():  # as where pandas filled a row that is too short
             self._refuse_widths()
         # Of a long file pandas reads parts, which may differ in type; and True is the text of a label, not a number.
@@ -146,13 +141,11 @@ def _fit(lines: list[str], separator: str) -> tuple[bool, float]:
 
 def check_names(names: list[str]) -> None:
     """Refuse a header that does not name every column once."""
-    if "" in names:
+    if wrong := [name or "an empty one, as of a row index," for name, n in Counter(names).items() if n > 1 or not name]:
         raise InputError(
-            "A column has no name in the first row, like a row index that was written along. Name it, or write the "
-            "file without it (pandas: to_csv(..., index=False))."
+            f"The first row must name every column once; {', '.join(wrong[:5])} is no such name. Rename it, or write "
+            "the file without it (pandas: to_csv(..., index=False))."
         )
-    if twice := sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []:
-        raise InputError(f"The first row must name every column once; {', '.join(twice[:5])} came more than once.")
 
 
 def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
@@ -164,7 +157,7 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
     return {name: to_names(frame[i]) if i in texts else _to_values(frame[i]) for i, name in enumerate(names)}
 
 
-def to_names(column: "pd.Series") -> Array:
+def to_names(column: pd.Series) -> Array:
     """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way.
 
     pandas writes 1.0 for 1 where a cell of the column is empty: it is 1 all the same.
@@ -179,7 +172,7 @@ def to_names(column: "pd.Series") -> Array:
     return np.asarray(np.array([*texts, ""], dtype=np.str_)[codes])
 
 
-def _to_values(column: "pd.Series") -> Array:
+def _to_values(column: pd.Series) -> Array:
     """Return a time or a channel as whole numbers, numbers or text (dates), "" for none, whatever all cells are."""
     if column.dtype.kind in "iuf":
         return np.asarray(column)
@@ -194,8 +187,6 @@ def read_csv(path: Path, reading: Reading) -> Parts:
         raise InputError(
             f"The first row must name the columns; it holds numbers: {', '.join(header[:5])}. Add a row of names."
         )
-    if len(sheet.rows) == 1:
-        raise InputError("The file has no row below its header. Write it again, or leave it out.")
     columns = columns_of(sheet, [reading.label, reading.group])
     return parts_of_table(columns, reading, lambda row: sheet.line(row + 1))
 
@@ -219,59 +210,50 @@ def read_rows(
     column is named or all its cells are text, and for a case if all are numbers; anything in between is refused.
     """
     width = len(sheet.rows[0])
-    given = [c for c in (label, group, *(ignore or ())) if c is not None]
+    roles = {role: c for role, c in (("label", label), ("group", group)) if c is not None}
+    given = [*roles.values(), *(ignore or ())]
     by_name = [c for c in given if c not in _ENDS]
     if header is None:
         ends = {_ENDS[c] % width for c in given if c in _ENDS}
         header = bool(by_name) or _has_header([cell for i, cell in enumerate(sheet.rows[0]) if i not in ends])
     names = sheet.rows[0] if header else []
     if lost := [c for c in by_name if c not in names]:
-        if not header:
-            raise InputError(f"Column {lost[0]!r} needs a row of names. Read the file with header=True.")
-        known = did_you_mean(lost[0], names)
+        known = did_you_mean(lost[0], names) if header else "Without header=True it has no names."
         raise InputError(f"There is no column {lost[0]!r}. {known if len(known) < 200 else f'It has {brief(names)}.'}")
-    if header:
-        check_names(names)
     places = {c: _ENDS[c] % width if c in _ENDS else names.index(c) for c in given}
     values = [i for i in range(width) if i not in places.values()]
-    if torn := [c for c in (label, group) if c is not None and places[c] in {places[d] for d in ignore or ()}]:
+    if torn := [c for c in roles.values() if places[c] in {places[d] for d in ignore or ()}]:
         raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore.")
     if not values:
         raise InputError("No column of values is left beside label, group and those to ignore. Leave one of them out.")
     if header:
+        check_names(names)
         _check_steps([names[i] for i in values])
-    frame = sheet.frame(header, [places[c] for c in (label, group) if c is not None])
+    frame = sheet.frame(header, [places[c] for c in roles.values()])
     if not len(frame):
         raise InputError("The file has no case below its header row.")
     kinds = list(frame.dtypes)
     for i in values:
         if kinds[i].kind not in "iuf":
             row, cell = next((row, str(cell)) for row, cell in enumerate(frame[i]) if not is_value(str(cell)))
-            raise InputError(
-                f"{sheet.line(row + header).capitalize()}: could not convert {cell!r} to a number. "
-                + (
-                    decimal_comma(cell)
-                    or "If the column is not one of values, name it as label, group or ignore;"
-                    " it may be the first or the last. Cells are separated by commas, semicolons or tabs."
-                )
+            remedy = decimal_comma(cell) or (
+                "If the column is not one of values, name it as label, group or ignore; it may be the first or the "
+                "last. Cells are separated by commas, semicolons or tabs."
             )
+            line = sheet.line(row + header).capitalize()
+            raise InputError(f"{line}: could not convert {cell!r} to a number. {remedy}")
     cases = frame[values].to_numpy(np.float64)
-    y, groups = (None if c is None else to_names(frame[places[c]]) for c in (label, group))
-    roles = {
-        role: (c, found[0])
-        for role, c, found in (("label", label, y), ("group", group, groups))
-        if c and found is not None
-    }
-    first = [brief([f"{v:g}" for v in cases[0]], " "), *(f"{role} {value}" for role, (_, value) in roles.items())]
+    found = {role: to_names(frame[places[c]]) for role, c in roles.items()}
+    first = [brief([f"{v:g}" for v in cases[0]], " "), *(f"{role} {column[0]}" for role, column in found.items())]
     about = [
         f"header: {'yes' if header else 'no'}",
         f"{len(cases)} cases of {len(values)} time steps"
         + (f" ({brief([names[i] for i in values])})" if header else ""),
-        *(f"{role}: {c}" for role, (c, _) in roles.items()),
+        *(f"{role}: {c}" for role, c in roles.items()),
         *([f"ignored: {', '.join(ignore)}"] if ignore else []),
         f"first case: {', '.join(first)}",
     ]
-    return cases[:, None], y, groups, "; ".join(about)
+    return cases[:, None], found.get("label"), found.get("group"), "; ".join(about)
 
 
 def _has_header(cells: list[str]) -> bool:

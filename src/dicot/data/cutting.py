@@ -2,20 +2,15 @@
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dicot.core.errors import (
-    InputError,
-    LeftOutWarning,
-    NoWindowError,
-    ShortRecordingWarning,
-    UnevenSamplingWarning,
-    listed,
-)
+from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning, listed
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.conversion import convert
 from dicot.data.labels import (
@@ -93,13 +88,19 @@ class Outline(NamedTuple):
 
 
 def outline_of(recording: Recording, reading: Reading) -> Outline:
-    """Return what other recordings must agree with; missing values are refused as the reading says."""
-    refuse_missing(recording, reading.missing)
-    longest = recording.n_times
+    """Return what other recordings must agree with; missing values are refused where the reading says so."""
+    lost = np.isnan(recording.values)
+    if reading.missing == "error" and lost.any():
+        channel = int(np.argmax(lost.any(axis=1)))
+        raise InputError(
+            f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
+            f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
+            f'{np.argmax(lost[channel])}. Set missing="interpolate" or "zero", or remove these rows.'
+        )
+    longest, timed = recording.n_times, recording.times is not None
     if recording.times is not None:
         longest = max(int(run.stop - run.start) for run, *_ in stretches(recording.times, reading.gap))
     kinds = (_kind(recording.label), _kind(recording.group))
-    timed = recording.times is not None
     return Outline(recording.name, recording.channels, recording.units, recording.rate, timed, *kinds, longest)
 
 
@@ -120,7 +121,39 @@ class Cut:
     stride: int
     texts: tuple[str, ...] = ()  # which of label and group are written as text
 
-    def tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
+    def plan(self, recordings: Sequence[Recording]) -> "CutPlan":
+        """Say where the windows of some recordings begin, for those who cut a few at a time."""
+        tracks = self._tracks(recordings)
+        held: Counter[str] = Counter()  # time steps by recording, to tell whether it was cut
+        values, starts, places, lengths, left = [], [], [], dict[str, int](), LeftOut()
+        for track in tracks:
+            held[track.name] += track.n_times
+        for track in tracks:
+            runs, own = self._runs(track), [np.array([], np.intp)]
+            left = left.plus((track.n_times, 0, track.n_times - sum(run.stop - run.start for run in runs), 0))
+            for run in runs:
+                n = run.stop - run.start
+                lengths[track.name] = max(n, lengths.get(track.name, 0))
+                at = _starts(n, self.length, self.stride, self.reading.keep_tail)
+                tail, short = (n - int(at[-1]) - self.length, 0) if len(at) else (0, n * (n < held[track.name]))
+                left = left.plus((0, short, 0, tail))
+                values.append(_filled(track, run, self.reading.missing) if len(at) else track.values[:, run])
+                starts.append(at)
+                own.append(run.start + at)
+            places.append(np.concatenate(own))  # counted from the beginning of the track
+        labels = [one.label for one in tracks]
+        start, end = self._times(tracks, places)
+        about = {
+            "y": None if all(label is None for label in labels) else _per_window(labels, places, self.length),
+            "group": _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length),
+            "recording": np.repeat([one.name for one in tracks], [len(at) for at in places]),
+            "start": start,
+            "end": end,
+        }
+        known = {key: value for key, value in about.items() if value is not None}
+        return CutPlan(self, values, starts, known, left, lengths)
+
+    def _tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
         """Return recordings as they are cut: channels in one order, values on an even grid where that was asked for.
 
         A resampled one comes in pieces of its name, the stretches between its gaps.
@@ -133,35 +166,6 @@ class Cut:
             one = replace(one, values=values, channels=self.channels, **texts)
             out += resampled(one, self.rate, self.reading.gap) if self.reading.even and self.rate else [one]
         return out
-
-    def plan(self, recordings: Sequence[Recording]) -> "CutPlan":
-        """Say where the windows of some recordings begin, for those who cut a few at a time."""
-        tracks = self.tracks(recordings)
-        runs = [(i, run) for i, track in enumerate(tracks) for run in self._runs(track)]
-        values = [_filled(tracks[i].values[:, run], self.reading.missing) for i, run in runs]
-        lengths = [run.stop - run.start for _, run in runs]
-        starts = [_starts(n, self.length, self.stride, self.reading.keep_tail) for n in lengths]
-        for (i, run), filled, at in zip(runs, values, starts, strict=True):
-            if len(at):
-                _refuse_dead(tracks[i], run, filled)
-        left = _left_out(tracks, [(tracks[i].name, n) for (i, _), n in zip(runs, lengths, strict=True)], starts, self)
-        self._warn_of_short(tracks, runs, left)
-        # The same places, counted from the beginning of the track.
-        places = [np.array([], np.intp) for _ in tracks]
-        for (i, run), at in zip(runs, starts, strict=True):
-            places[i] = np.append(places[i], run.start + at)
-        labels = [one.label for one in tracks]
-        y = None if all(label is None for label in labels) else _per_window(labels, places, self.length)
-        group = _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length)
-        start, end = self._times(tracks, places)
-        about = {
-            "y": y,
-            "group": group,
-            "recording": np.repeat([one.name for one in tracks], [len(at) for at in places]),
-            "start": start,
-            "end": end,
-        }
-        return CutPlan(self, values, starts, {key: value for key, value in about.items() if value is not None}, left)
 
     def _runs(self, track: Recording) -> list[slice]:
         """Return the stretches of a track that can be cut."""
@@ -180,18 +184,6 @@ class Cut:
         lasts = np.concatenate([times[at + self.length - 1] for times, at in zip(clocks, places, strict=True)])
         return without_noise(starts, self.rate), without_noise(lasts + 1 / rate, self.rate)
 
-    def _warn_of_short(self, tracks: Sequence[Recording], runs: Sequence[tuple[int, slice]], left: LeftOut) -> None:
-        """Say which recordings give no window, or that none does."""
-        longest: dict[str, int] = {}
-        for i, run in runs:
-            longest[tracks[i].name] = max(run.stop - run.start, longest.get(tracks[i].name, 0))
-        if max(longest.values(), default=0) < self.length:
-            error = no_window(self.length, max(longest.values(), default=0))
-            error.left = left
-            raise error
-        short = {name: n for name, n in longest.items() if n < self.length}
-        warn_of_short(short, self.length)
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -199,10 +191,11 @@ class CutPlan:
     """All that is known of the windows of some recordings before they are cut, a few at a time or all at once."""
 
     cut: Cut
-    runs: list[Array]  # stretches without a gap (C, T_i), nothing missing
+    runs: list[Array]  # stretches without a gap (C, T_i); nothing is missing in those that give windows
     starts: list[Array]  # for each of them the time steps at which its windows begin
     about: dict[str, Array]  # of all windows y, group, recording, start and end, as far as they are known
     left: LeftOut  # what is in none of them
+    lengths: dict[str, int]  # name of each recording -> time steps of its longest stretch
 
     def __len__(self) -> int:
         return len(self.about["start"])
@@ -210,22 +203,23 @@ class CutPlan:
     def fields(self, rows: slice = slice(None)) -> dict[str, Any]:
         """Cut the windows in these rows: the arguments of `Windows`."""
         first, stop, _ = rows.indices(len(self))
-        some: list[Array] = []
-        before = 0
-        for at in self.starts:
-            some.append(at[max(0, first - before) : max(0, stop - before)])
-            before += len(at)
-        x = convert(_cut(self.runs, some, self.cut.length, self.cut.stride)).whole()
+        x = np.empty((stop - first, len(self.cut.channels), self.cut.length), np.result_type(*self.runs))
+        places = ((run, at) for run, starts in zip(self.runs, self.starts, strict=True) for at in starts.tolist())
+        for window, (run, at) in zip(x, islice(places, first, stop), strict=True):
+            window[:] = run[:, at : at + self.cut.length]
         about = {what: values[first:stop] for what, values in self.about.items()}
-        return {"x": x, **about, "channels": self.cut.channels, "rate": self.cut.rate}
+        return {"x": convert(x).whole(), **about, "channels": self.cut.channels, "rate": self.cut.rate}
 
 
-def settled_plan(recordings: Sequence[Recording], reading: Reading) -> tuple[CutPlan, Cut]:
+def settled_plan(recordings: Sequence[Recording], reading: Reading) -> CutPlan:
     """Settle what holds for all of these recordings, and say where their windows begin."""
     cut = settle([outline_of(one, reading) for one in recordings], reading)
     plan = cut.plan(recordings)
+    if not len(plan):
+        raise no_window(cut.length, max(plan.lengths.values(), default=0))
+    warn_of_short({name: n for name, n in plan.lengths.items() if n < cut.length}, cut.length)
     plan.left.warn(cut.rate)
-    return plan, cut
+    return plan
 
 
 def settle(
@@ -236,6 +230,7 @@ def settle(
     `known` are channels and rate of windows that were cut before, which these recordings must have too.
     """
     first, channels = ("what was cut before", known[0]) if known else (repr(outlines[0].name), outlines[0].channels)
+    found: dict[str, tuple[str, str]] = {}  # channel -> unit, recording
     for one in outlines:
         if set(one.channels) != set(channels):
             raise InputError(
@@ -243,7 +238,13 @@ def settle(
                 f"{', '.join(one.channels)}. Choose those that all have with channels= (--channels), or leave the "
                 "other files out."
             )
-    _refuse_units(outlines)
+        for channel, unit in zip(one.channels, one.units, strict=False):
+            other, name = found.setdefault(channel, (unit, one.name)) if unit else (unit, "")
+            if unit.lower() != other.lower():
+                raise InputError(
+                    f"Channel {channel!r} is in {other} in {name!r} and in {unit} in {one.name!r}. Convert one of the "
+                    "files, leave it out, or choose other channels with channels= (--channels)."
+                )
     texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
     rate = _common_rate(outlines, reading, known[1] if known else None)
     return Cut(reading, channels, rate, *reading.steps(rate), tuple(texts))
@@ -264,13 +265,16 @@ def recordings_in_memory(
     names: Sequence[str] | None = None,
     times: Any = None,
     gap: float = GAP,
-) -> tuple[list[Recording], Reading, int]:
-    """Make recordings of arrays, as `Windows.from_array` describes them; also the time steps of the longest."""
+) -> tuple[list[Recording], Reading]:
+    """Make recordings of arrays, as `Windows.from_array` describes them."""
     single = not isinstance(arrays, list | tuple) and to_array(arrays).ndim <= 2
     tracks = to_cases([arrays] if single else arrays, layout)
     n, n_channels, longest = len(tracks), tracks[0].shape[0], max(track.shape[1] for track in tracks)
-    if single:
-        labels, groups = (None if v is None else _of_one_recording(v) for v in (labels, groups))
+    if single:  # what belongs to the only recording may come bare, or in a list of one
+        labels, groups = (
+            v if v is None or (isinstance(v, list | tuple | np.ndarray) and len(v) == 1) else [v]
+            for v in (labels, groups)
+        )
         times = times if times is None or (len(times) == 1 and hasattr(times[0], "__len__")) else [times]
     for what, given in (("y", labels), ("group", groups), ("names", names), ("times", times)):
         if given is not None and (isinstance(given, str) or not hasattr(given, "__len__") or len(given) != n):
@@ -291,35 +295,18 @@ def recordings_in_memory(
         if rate is not None and own is not None and abs(own - rate) > SAME_RATE * rate:
             raise InputError(f"times[{i}] have {own:g} time steps per second; rate= says {rate:g}. Pass one of them.")
         own = own if rate is None else check_rate(rate)
-        label = None if labels is None else _checked(labels[i], values, f"y[{i}]", check_labels)
-        group = i if groups is None else _checked(groups[i], values, f"group[{i}]", check_groups)
+        label, group = (
+            default if given is None else _of_steps(given[i], values.shape[1], f"{what}[{i}]", check)
+            for what, given, default, check in (("y", labels, None, check_labels), ("group", groups, i, check_groups))
+        )
         found.append(Recording(str(i) if names is None else names[i], values, called, stamps, own, label, group))
-    return found, reading, longest
+    return found, reading
 
 
-def _of_one_recording(values: Any) -> Any:
-    """Accept what belongs to the only recording bare, or in a list of one."""
-    listed = not isinstance(values, str) and hasattr(values, "__len__") and len(values) == 1
-    return values if listed else [values]
-
-
-def _checked(value: Any, track: Array, what: str, check: Callable[..., Array]) -> Array:
+def _of_steps(value: Any, n_times: int, what: str, check: Callable[..., Array]) -> Array:
     """Return one value for a recording, or one for each of its time steps."""
     alone = to_array(value).ndim == 0
-    return check([value] if alone else value, 1 if alone else track.shape[1], what, "time steps")
-
-
-def _refuse_units(outlines: Sequence[Outline]) -> None:
-    """Refuse a channel that two files have in different units, which no rule turns into one another."""
-    found: dict[str, tuple[str, str, str]] = {}  # channel -> unit in small letters, unit, recording
-    for one in outlines:
-        for channel, unit in zip(one.channels, one.units, strict=False):
-            same, other, name = found.setdefault(channel, (unit.lower(), unit, one.name)) if unit else ("", "", "")
-            if unit and unit.lower() != same:
-                raise InputError(
-                    f"Channel {channel!r} is in {other} in {name!r} and in {unit} in {one.name!r}. Convert one of the "
-                    "files, leave it out, or choose other channels with channels= (--channels)."
-                )
+    return check([value] if alone else value, 1 if alone else n_times, what, "time steps")
 
 
 def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | None) -> float | None:
@@ -365,45 +352,16 @@ def resampled(recording: Recording, rate: float, gap: float) -> list[Recording]:
     return pieces
 
 
-def refuse_missing(recording: Recording, missing: str) -> None:
-    """Refuse missing values under "error", and under "interpolate" a channel that has none to fill in from."""
-    lost = np.isnan(recording.values)
-    if missing == "interpolate" and lost.all(axis=1).any():
-        dead = recording.channels[int(np.argmax(lost.all(axis=1)))]
-        raise InputError(NO_VALUE.format(f"Recording {recording.name!r}", f"channel {dead!r}"))
-    if missing == "error" and lost.any():
-        channel = int(np.argmax(lost.any(axis=1)))
-        raise InputError(
-            f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
-            f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
-            f'{np.argmax(lost[channel])}. Set missing="interpolate" or "zero", or remove these rows.'
-        )
-
-
-def _filled(values: Array, missing: str) -> Array:
-    return MISSING[missing](values) if np.isnan(values).any() else values
-
-
-def _refuse_dead(track: Recording, run: slice, filled: Array) -> None:
-    """Refuse a stretch (C, T) that gives windows and has no value of a channel."""
-    dead = np.flatnonzero(np.isnan(filled[:, 0]))  # all else is filled in
-    if len(dead):
+def _filled(track: Recording, run: slice, missing: str) -> Array:
+    """Return a stretch (C, T) without missing values; one that has no value of a channel is refused."""
+    values = track.values[:, run]
+    if not np.isnan(values).any():
+        return values
+    values = MISSING[missing](values)
+    if len(dead := np.flatnonzero(np.isnan(values[:, 0]))):  # all else is filled in
         when = "" if track.times is None else f" from {track.times[run][0]:g} to {track.times[run][-1]:g} s"
-        channel = f"channel {track.channels[dead[0]]!r}{when}"
-        raise InputError(NO_VALUE.format(f"Recording {track.name!r}", channel))
-
-
-def _left_out(
-    tracks: Sequence[Recording], runs: Sequence[tuple[str, int]], starts: Sequence[Array], cut: Cut
-) -> LeftOut:
-    """Count the time steps in no window, of runs by the name of their recording and their time steps."""
-    rows = sum(track.n_times for track in tracks)
-    held: dict[str, int] = {}  # time steps by recording, to tell whether it was cut
-    for track in tracks:
-        held[track.name] = held.get(track.name, 0) + track.n_times
-    short = sum(n for name, n in runs if n < cut.length and n < held[name])
-    tail = sum(n - int(at[-1]) - cut.length for (_, n), at in zip(runs, starts, strict=True) if len(at))
-    return LeftOut(rows, short, rows - sum(n for _, n in runs), tail)
+        raise InputError(NO_VALUE.format(f"Recording {track.name!r}", f"channel {track.channels[dead[0]]!r}{when}"))
+    return values
 
 
 def without_noise(times: Seconds, rate: float | None) -> Seconds:
@@ -423,9 +381,9 @@ def without_noise(times: Seconds, rate: float | None) -> Seconds:
     return out
 
 
-def no_window(length: int, longest: int) -> NoWindowError:
+def no_window(length: int, longest: int) -> InputError:
     """Return the error for recordings that are all shorter than a window."""
-    return NoWindowError(
+    return InputError(
         f"No recording is as long as a window of {length} time steps; the longest stretch without a gap has {longest}. "
         "Use a smaller window= (--window), or a larger gap= if the time stamps are only uneven."
     )
@@ -442,13 +400,14 @@ def warn_of_short(short: Mapping[str, int], length: int) -> None:
         )
 
 
-def warn_of_uneven(recording: Array, lasting: Array, length: int, rate: float | None) -> None:
+def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:
     """Name recordings whose windows last unequally long."""
-    if rate is None:
+    if cut.rate is None:
         return
+    lasting, length, rate = about["end"] - about["start"], cut.length, cut.rate
     uneven = np.abs(lasting - length / rate) > _UNEVEN * length / rate
     if uneven.any():
-        which = list(dict.fromkeys(recording[uneven].tolist()))
+        which = list(dict.fromkeys(about["recording"][uneven].tolist()))
         warnings.warn(
             f"Uneven time stamps: windows of {length} time steps last {lasting.min():.3g} to "
             f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True for an even grid.",
@@ -462,22 +421,6 @@ def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
     if keep_tail and len(starts) and starts[-1] + length < n_times:
         starts = np.append(starts, n_times - length)
     return starts
-
-
-def _cut(runs: Sequence[Array], starts: Sequence[Array], length: int, stride: int) -> Array:
-    out = np.empty((sum(map(len, starts)), runs[0].shape[0], length), dtype=np.result_type(*runs))
-    row = 0
-    for run, at in zip(runs, starts, strict=True):
-        if not len(at):
-            continue
-        views = np.lib.stride_tricks.sliding_window_view(run, length, axis=1)  # (C, T - length + 1, length)
-        # Still a view: values are copied once, below. A tail that is kept may lie closer than a stride.
-        n_regular = len(at) - int(len(at) > 1 and at[-1] - at[-2] != stride)
-        out[row : row + n_regular] = views[:, at[0] : at[n_regular - 1] + 1 : stride].transpose(1, 0, 2)
-        if len(at) > n_regular:
-            out[row + n_regular] = views[:, at[-1]]
-        row += len(at)
-    return out
 
 
 def _per_window(values: Sequence[Any], starts: Sequence[Array], length: int) -> Array:

@@ -41,6 +41,20 @@ class EdfHeader(NamedTuple):
     seconds_per_record: float  # 0 in files of annotations alone
     channels: tuple[EdfChannel, ...]
 
+    def stored(self, path: Path, label: str) -> tuple[EdfChannel, Array]:
+        """Return a signal's description and its stored numbers, (records, values in one)."""
+        labels = [channel.label for channel in self.channels]
+        if labels.count(label) != 1:
+            known = did_you_mean(label, labels)
+            raise InputError(
+                f"{path} has {labels.count(label)} signals called {label!r}. Choose others with channels= "
+                f"(--channels). {known}"
+            )
+        widths, number = [channel.n_per_record for channel in self.channels], labels.index(label)
+        whole = np.memmap(path, "<i2", "r", _BLOCK * (1 + len(widths)), (self.n_records, sum(widths)))
+        first = sum(widths[:number])
+        return self.channels[number], np.array(whole[:, first : first + widths[number]])
+
 
 class EdfSignal(NamedTuple):
     """The values of one signal in its physical unit."""
@@ -65,8 +79,6 @@ def read_edf_header(path: Path) -> EdfHeader:
             text = file.read(_BLOCK).decode("latin-1")
             n_signals = int(text[252:256])
             text += file.read(max(0, n_signals) * _BLOCK).decode("latin-1")
-        if n_signals < 1 or len(text) < _BLOCK * (1 + n_signals):
-            raise ValueError(f"a header of {n_signals} signals does not have {len(text)} bytes")
 
         def column(start: int, width: int) -> list[str]:
             # The fields of all signals follow each other: all labels, then all transducers, and so on.
@@ -80,7 +92,7 @@ def read_edf_header(path: Path) -> EdfHeader:
         )
         n_records, seconds = int(text[236:244]), float(text[244:252])
         widths = [channel.n_per_record for channel in channels]
-        if n_records < -1 or not (math.isfinite(seconds) and seconds >= 0) or min(widths) < 1:
+        if n_records < -1 or not 0 <= seconds < math.inf or min(widths, default=0) < 1:
             raise ValueError(f"it announces {n_records} records of {seconds:g} s with {widths} values")
         held = (path.stat().st_size - _BLOCK * (1 + n_signals)) // (2 * sum(widths))
         if held < n_records:
@@ -90,47 +102,22 @@ def read_edf_header(path: Path) -> EdfHeader:
         return EdfHeader(start, text[192:197].strip(), held if n_records < 0 else n_records, seconds, channels)
 
 
-def _stored(path: Path, header: EdfHeader, number: int) -> Array:
-    """Return the stored numbers of a signal, (records, values in one)."""
-    widths = [channel.n_per_record for channel in header.channels]
-    first, begin = sum(widths[:number]), _BLOCK * (1 + len(widths))
-    whole = np.memmap(path, "<i2", "r", begin, (header.n_records, sum(widths)))
-    return np.array(whole[:, first : first + widths[number]])
-
-
 def read_edf_signal(path: Path, label: str) -> EdfSignal:
     """Read the signal called `label`, scaled to its physical unit."""
     header = read_edf_header(path)
-    labels = [channel.label for channel in header.channels]
-    if labels.count(label) > 1:
-        raise InputError(
-            f"{path} has {labels.count(label)} signals called {label!r}. Choose others with channels= (--channels)."
-        )
-    if label not in labels:
-        raise InputError(f"{path} has no signal called {label!r}. {did_you_mean(label, labels)}")
+    channel, digital = header.stored(path, label)
+    span, low, high = channel.digital_max - channel.digital_min, channel.physical_min, channel.physical_max
     if header.version == "EDF+D":
         raise InputError(f"{path} has gaps between its data records (EDF+D), which are not supported.")
-    channel = header.channels[labels.index(label)]
-    span, low, high = channel.digital_max - channel.digital_min, channel.physical_min, channel.physical_max
     if span <= 0 or not math.isfinite(high - low) or high == low or header.seconds_per_record == 0:
-        raise InputError(
-            f"{path}: signal {label!r} has no range or no duration (stored {channel.digital_min} to "
-            f"{channel.digital_max} for {low:g} to {high:g} {channel.unit}, {header.seconds_per_record:g} s a record)."
-        )
-    digital = _stored(path, header, labels.index(label)).reshape(-1)
-    values = (digital - np.float64(channel.digital_min)) * ((high - low) / span) + low
-    if len(values) and not np.abs(values).max() < np.finfo(np.float32).max:
-        raise InputError(f"{path}: signal {label!r} has values too large for float32. Fetch the file again.")
+        raise InputError(f"{path}: signal {label!r} has no range or no duration: {channel}.")
+    values = (digital.reshape(-1) - np.float64(channel.digital_min)) * ((high - low) / span) + low
     return EdfSignal(values.astype(np.float32), channel.n_per_record / header.seconds_per_record, channel.unit)
 
 
 def read_edf_annotations(path: Path) -> list[Annotation]:
     """Read the annotations of an EDF+ file in the order of the file, without the marks that only keep time."""
-    header = read_edf_header(path)
-    labels = [channel.label for channel in header.channels]
-    if _ANNOTATIONS not in labels or not header.version.startswith("EDF+"):
-        raise InputError(f"{path} is no EDF+ file with a signal called {_ANNOTATIONS!r}, so it has no annotations.")
-    records = _stored(path, header, labels.index(_ANNOTATIONS))
+    _, records = read_edf_header(path).stored(path, _ANNOTATIONS)
     found, begin = [], None
     with naming(path):
         for entry in b"\0".join(record.tobytes() for record in records).split(b"\0"):
@@ -138,8 +125,6 @@ def read_edf_annotations(path: Path) -> list[Annotation]:
                 continue
             times, *texts = entry.split(b"\x14")
             onset, lasting = (float(part or 0) for part in times.partition(b"\x15")[::2])
-            if not (math.isfinite(onset) and 0 <= lasting < math.inf):
-                raise ValueError(f"an annotation begins at {onset} s and lasts {lasting} s")
             begin = onset if begin is None else begin  # of the first record, from which the signals count
             found += [Annotation(onset - begin, lasting, text.decode()) for text in texts if text]
     return found
@@ -158,12 +143,11 @@ def read_edf(path: Path, reading: Reading) -> Parts:
     if len(set(rates.values())) > 1:
         said = ", ".join(f"{label} {rate:g} Hz" for label, rate in rates.items())
         raise InputError(f"The signals have several rates: {said}. Choose those of one with channels= (--channels).")
-    columns = {label: signal.values for label, signal in found.items()}
-    units = {label: signal.unit for label, signal in found.items()}
     try:
         start = datetime.strptime(header.start, "%d.%m.%y %H.%M.%S")
         # The format counts years from 1985 to 2084.
         origin = start.replace(year=start.year % 100 + (1900 if start.year % 100 >= 85 else 2000)).isoformat()
     except ValueError:
         origin = None  # the header holds no date
-    return signals(columns, reading, rate=next(iter(rates.values())), origin=origin, units=units)
+    columns, units = ({label: getattr(one, what) for label, one in found.items()} for what in ("values", "unit"))
+    return signals(columns, reading, rate=rates[next(iter(rates))], origin=origin, units=units)

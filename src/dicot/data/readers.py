@@ -16,7 +16,7 @@ from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.edf import read_edf
-from dicot.data.npyfile import Npz, assign_keys, load_npz, looked_for, map_npy, open_npz
+from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
 from dicot.data.tables import parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
@@ -36,52 +36,33 @@ class Content(NamedTuple):
     channels: tuple[str, ...] | None = None  # a long table: their names
 
 
-def _only(reading: Reading, path: Path, *allowed: str) -> None:
-    """Refuse columns and the like for a kind of file that has none."""
-    usual = Reading()
-    given = [key for key in (*_TABLE, "header", "layout") if getattr(reading, key) != getattr(usual, key)]
-    if refused := [key for key in given if key not in allowed]:
-        raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
-
-
 def npz_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read X with y and group, or X_train and X_test with theirs, by their usual names."""
-    _only(reading, path, "layout", "label", "group")
     chosen = {role: name for role, name in (("y", reading.label), ("group", reading.group)) if name is not None}
-    with open_npz(path) as file:
-        keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
-        if not keys.parts:
-            content = listed([f"{name} {_shape(file, name) or ''}".strip() for name in file.names]) or "nothing"
-            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}.")
-        used = [name for roles in keys.parts.values() for name in roles.values()]
-        arrays = file.read(used)
-    if keys.unused:
-        said = f"{path}: read {', '.join(used)}; not used: {', '.join(keys.unused)}."
+    asked = {f"{name}{end}" for name in chosen.values() for end in ("", "_train", "_test")}
+    names = npz_names(path)
+    arrays = load_npz(path, [name for name in names if name in asked or plays(name)])
+    parts = assign_keys(arrays, chosen)
+    used = [name for roles in parts.values() for name in roles.values()]
+    if not parts:
+        raise InputError(
+            "The file has no array of cases called X, data or values (in any case), or X_train and X_test. It holds "
+            f"{listed(names) or 'nothing'}."
+        )
+    if unused := [name for name in names if name not in used]:
+        said = f"{path}: read {', '.join(used)}; not used: {', '.join(unused)}."
         warnings.warn(said, UnusedKeysWarning, stacklevel=2)
-    parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
-    return {
-        part: Content(to_cases(roles["X"], reading.layout), roles.get("y"), roles.get("group"))
-        for part, roles in parts.items()
-    }
-
-
-def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
-    """Return the shape of an array, or None for anything else: it may stay in the file while nobody asks for it."""
-    try:
-        return file.array_header(name).shape
-    except ValueError:
-        return None
+    found = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in parts.items()}
+    return {p: Content(to_cases(a["X"], reading.layout), a.get("y"), a.get("group")) for p, a in found.items()}
 
 
 def npy_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Map one array of cases."""
-    _only(reading, path, "layout")
     return {"": Content(to_cases(map_npy(path), reading.layout))}
 
 
 def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read NAME_TRAIN with NAME_TEST beside it, or one file alone."""
-    _only(reading, path)
     if not path.stem.endswith("_TRAIN"):
         return {"": Content(*read_text(path))}
     other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
@@ -91,11 +72,8 @@ def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
 
 def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read a long table, where case and time are named, or one case per row."""
-    _only(reading, path, *_TABLE, "header")
     sheet = open_sheet(path)
     if reading.case is not None or reading.time is not None:
-        if reading.header is False:
-            raise InputError("A long table needs the names of its columns in its first row. Leave header=False out.")
         content = _long(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
     elif reading.channels is not None:
         raise InputError("channels= needs a long table. Name its case= and time= columns too.")
@@ -106,7 +84,6 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
 
 def parquet_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read a long table."""
-    _only(reading, path, *_TABLE)
     return {"": _long(read_table(path), reading)}
 
 
@@ -120,6 +97,7 @@ class Reader(NamedTuple):
 
     recordings: Callable[[Path, Reading], Parts] | None = None
     cases: Callable[[Path, Reading], dict[str, Content]] | None = None  # {"train": ..., "test": ...}, or {"": ...}
+    options: tuple[str, ...] = ()  # fields of a Reading that cases are read by
 
 
 def _read_npz(path: Path, reading: Reading) -> Parts:
@@ -134,11 +112,10 @@ def _read_mat(path: Path, reading: Reading) -> Parts:
     """Read a matrix X (channels, time), or one vector for each channel."""
     from scipy.io import loadmat
 
-    try:
-        found = loadmat(path, spmatrix=False)
-    except NotImplementedError as error:
-        raise InputError("It is a file of MATLAB 7.3, which is not read. Save it in MATLAB with -v7.") from error
-    variables = {name: value for name, value in found.items() if not name.startswith("__")}
+    with path.open("rb") as file:
+        if file.read(10) == b"MATLAB 7.3":
+            raise InputError("It is a file of MATLAB 7.3, which is not read. Save it in MATLAB with -v7.")
+    variables = {n: value for n, value in loadmat(path, spmatrix=False).items() if not n.startswith("__")}
     held = {n: a for n, a in variables.items() if isinstance(a, np.ndarray) and a.dtype.kind in "biuf" and a.size}
     if left := [name for name in variables if name not in held]:
         warnings.warn(f"{path}: not used, no matrix of numbers: {listed(left)}.", UnusedKeysWarning, stacklevel=2)
@@ -163,11 +140,11 @@ def _read_wav(path: Path, reading: Reading) -> Parts:
 
 
 READERS: dict[str, Reader] = {
-    ".csv": Reader(read_csv, csv_cases),
+    ".csv": Reader(read_csv, csv_cases, (*_TABLE, "header")),
     ".csv.gz": Reader(read_csv),
-    ".parquet": Reader(_read_parquet, parquet_cases),
-    ".npz": Reader(_read_npz, npz_cases),
-    ".npy": Reader(None, npy_cases),
+    ".parquet": Reader(_read_parquet, parquet_cases, _TABLE),
+    ".npz": Reader(_read_npz, npz_cases, ("layout", "label", "group")),
+    ".npy": Reader(None, npy_cases, ("layout",)),
     ".mat": Reader(_read_mat),
     ".edf": Reader(read_edf),
     ".hea": Reader(read_wfdb),
@@ -212,7 +189,10 @@ def read_file(path: Path, reading: Reading) -> list[Recording]:
 
 def read_case_file(path: Path, reading: Reading) -> dict[str, Content]:
     """Read the cases of a file as they are: {"train": ..., "test": ...} if it holds a split, otherwise {"": ...}."""
-    read = _reader(path, "cases")
+    read, usual = _reader(path, "cases"), Reading()
+    given = [key for key in (*_TABLE, "header", "layout") if getattr(reading, key) != getattr(usual, key)]
+    if refused := [key for key in given if key not in READERS[suffix_of(path)].options]:
+        raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
     with naming(path):
         found: dict[str, Content] = read(path, reading)
         return found
@@ -256,11 +236,32 @@ def named_recordings(source: Source) -> dict[str, Path]:
 def below_named(source: Source) -> list[tuple[Path, PurePath]]:
     """Return files, each with its path below what was named."""
     sources = [source] if isinstance(source, str | Path) else list(source)
-    found = [file for one in sources for file in _files_of(one)]
+    found = [file for one in sources for file in _files_of(Path(one).expanduser())]
     unique = {path.resolve(): (path, below) for path, below in reversed(found)}
     if not unique:
-        raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files ({_known()}).")
+        raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files.")
     return sorted(unique.values(), key=lambda one: one[0].as_posix())
+
+
+def _files_of(path: Path) -> list[tuple[Path, PurePath]]:
+    if path.is_file():
+        return [(path, PurePath(path.name))]  # asked for by name: an unknown suffix is an error of its reader
+    if path.is_dir():
+        root, files = path, sorted(path.rglob("*"))
+        files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    elif glob.has_magic(str(path)):
+        root, files = before_pattern(path), [Path(file) for file in sorted(glob.glob(str(path), recursive=True))]
+    else:
+        raise InputError(f"There is no file or folder {path}. Check the path.")
+    suffixes, files = known_suffixes("recordings"), [file for file in files if file.is_file()]
+    known: list[tuple[Path, PurePath]] = [(f, f.relative_to(root)) for f in files if suffix_of(f) in suffixes]
+    if not known:
+        others = listed(sorted({file.suffix or file.name for file in files}))
+        raise InputError(
+            f"{path} holds no recording ({', '.join(suffixes)}), but {f'files of {others}' if others else 'no file'}"
+            ". Check the path, or convert the files."
+        )
+    return known
 
 
 AnyPath = TypeVar("AnyPath", Path, str)
@@ -272,11 +273,10 @@ def by_name(files: Iterable[tuple[AnyPath, PurePath]]) -> dict[str, AnyPath]:
     for file, below in files:
         name = below.with_name(stem_of(below)).as_posix()
         if name in named:
-            beside = PurePath(named[name]).parent == PurePath(file).parent
-            wider = "" if beside else "the folder that holds both, or "
             raise InputError(
-                f"{named[name]} and {file} would be two recordings called {name!r}. Name {wider}those of one kind by a "
-                "pattern in quotation marks, such as 'recordings/**/*.csv', or rename one."
+                f"{named[name]} and {file} would be two recordings called {name!r}. Name those of one kind by "
+                "a pattern in quotation marks, such as 'recordings/**/*.csv', or the folder that holds both; or rename "
+                "one."
             )
         named[name] = file
     return named
@@ -297,34 +297,6 @@ def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Pa
                 f"{names[name]} has a recording {one!r}, named after the file and its group, and the file "
                 f"{names[str(other)]} has such a name itself. Rename this file."
             )
-
-
-def _files_of(source: str | Path) -> list[tuple[Path, PurePath]]:
-    path = Path(source).expanduser()
-    if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
-        visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-        return [(file, file.relative_to(path)) for file in _of_known_suffix(visible, f"Folder {path}")]
-    if path.is_file():
-        return [(path, PurePath(path.name))]  # asked for by name: an unknown suffix is an error of its reader
-    if glob.has_magic(str(path)):
-        found = _of_known_suffix(map(Path, sorted(glob.glob(str(path), recursive=True))), f"Pattern {source}")
-        return [(file, file.relative_to(before_pattern(path))) for file in found]
-    raise InputError(f"There is no file or folder {path}. Check the path.")
-
-
-def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
-    files = list(files)
-    known = [file for file in files if suffix_of(file) in known_suffixes("recordings") and file.is_file()]
-    if not known:
-        others = sorted({file.suffix or file.name for file in files})
-        came = f"of its files the suffixes are {listed(others)}" if others else "it holds no file"
-        raise InputError(f"{what} holds no recording ({_known()}); {came}. Check the path, or convert the files.")
-    return known
-
-
-def _known() -> str:
-    return ", ".join(known_suffixes("recordings"))
 
 
 def read_named(file: Path, name: str, reading: Reading) -> list[Recording]:

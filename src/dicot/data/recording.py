@@ -10,13 +10,12 @@ import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array, FloatArray
-from dicot.data.conversion import LARGEST_VALUE
+from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.reading import Reading
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
-_SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 
 @final
@@ -61,8 +60,13 @@ def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
         raise InputError("The file has no row of values. Write it again, or leave it out.")
     values = np.empty((len(parts.columns), n_times.pop()))
     for row, (channel, column) in enumerate(parts.columns.items()):
-        values[row] = _numbers(column, channel, parts.where, _microvolts(parts.units.get(channel, "")))
-    values = values if _swallows(values) else values.astype(np.float32)
+        values[row] = numbers(column, channel, parts.where) * (_microvolts(parts.units.get(channel, "")) or 1)
+        if not np.nanmax(np.abs(values[row]), initial=0) <= LARGEST_VALUE:
+            at = int(np.argmax(np.abs(values[row]) > LARGEST_VALUE))
+            held = "inf" if np.isinf(values[row, at]) else f"{values[row, at]:g}, too large for a network"
+            raise InputError(f"{parts.where(at)}, column {channel!r} holds {held}. Remove or clip the value.")
+    low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
+    values = values if is_swallowed(low, high) else values.astype(np.float32)
     if parts.group is None:
         return [_recording(name, values, parts, None, reading)]
     lost = lost_values(parts.group)
@@ -116,8 +120,8 @@ def _microvolts(unit: str) -> float | None:
     return _MICROVOLTS.get(re.sub("â?[µμ]", "u", unit.lower()))  # of text in UTF-8 that was read as Latin-1, too
 
 
-def _numbers(column: Array, channel: str, where: Where, factor: float | None) -> Array:
-    """Return a channel in float64, multiplied by the factor, NaN where a value is missing."""
+def numbers(column: Array, channel: str, where: Where = row_name) -> Array:
+    """Return a channel in float64, NaN where a value is missing; text that is no number is refused with its row."""
     if column.dtype.kind in "OUS":
         lost = lost_values(column)
         for row in np.flatnonzero(~lost):
@@ -128,22 +132,7 @@ def _numbers(column: Array, channel: str, where: Where, factor: float | None) ->
         column = np.where(lost, np.nan, column)
     elif column.dtype.kind not in "biuf":
         raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
-    numbers: Array = column.astype(np.float64)
-    if factor is not None:
-        numbers *= factor
-    if not np.nanmax(np.abs(numbers), initial=0) <= LARGEST_VALUE:
-        with np.errstate(invalid="ignore"):
-            first = int(np.argmax(np.abs(numbers) > LARGEST_VALUE))
-        held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for a network"
-        raise InputError(f"{where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
-    return numbers
-
-
-def _swallows(values: Array) -> bool:
-    """Tell whether float32 would lose what tells the values of a channel apart, as of numbers around 1e9."""
-    low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
-    rounding = np.maximum(np.abs(low), np.abs(high)) * np.finfo(np.float32).eps / 2
-    return bool(((high > low) & (rounding > _SWALLOWED * (high - low))).any())
+    return column.astype(np.float64)
 
 
 def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Parts:

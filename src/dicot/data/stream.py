@@ -1,14 +1,13 @@
 """Recordings cut file by file, and what a file held: enough to see later whether it has changed since."""
 
 import hashlib
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from dicot.core.errors import NoWindowError, ShortRecordingWarning, naming
+from dicot.core.errors import naming
 from dicot.data.cases import Array
 from dicot.data.collection import Windows
 from dicot.data.cutting import Cut, LeftOut, outline_of, settle, warn_of_short, warn_of_uneven
@@ -71,22 +70,16 @@ class RecordingStream:
     def windows(self, name: str) -> Windows | None:
         """Cut the recordings of the file of this name; None where all are shorter than a window."""
         recordings = self._kept.get(name) or read_named(self.files[name], name, self.cut.reading)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ShortRecordingWarning)  # `warn` names them all
-            try:
-                plan = self.cut.plan(recordings)
-            except NoWindowError as error:
-                self.left[name] = LeftOut(*error.left)
-                return None
+        plan = self.cut.plan(recordings)
         self.left[name] = plan.left
-        return Windows(**plan.fields())
+        return Windows(**plan.fields()) if len(plan) else None
 
-    def warn(self, recording: Array, start: Array, end: Array, left: LeftOut) -> None:
+    def warn(self, about: Mapping[str, Array], left: LeftOut) -> None:
         """Say which recordings gave none of these windows, what lies in none, and where time stamps are uneven."""
-        there = set(recording.tolist())
+        there = set(about["recording"].tolist())
         left.warn(self.cut.rate)
         warn_of_short({name: n for name, n in self.lengths.items() if name not in there}, self.cut.length)
-        warn_of_uneven(recording, end - start, self.cut.length, self.cut.rate)
+        warn_of_uneven(about, self.cut)
 
 
 CHEAP = 2**24  # bytes that are hashed in any case; of a larger file the same size and time of change are believed

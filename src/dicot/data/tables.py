@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Number, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,8 @@ from dicot.data.cases import Array, name_cases, to_array
 from dicot.data.labels import check_channel_names, check_labels, check_rate, decimal_comma, is_number, lost_values
 from dicot.data.npyfile import ROLES
 from dicot.data.reading import Reading
-from dicot.data.recording import Parts
+from dicot.data.recording import Parts, numbers
 from dicot.data.timestamps import Where, row_name
-
-# What unpacks to less is harmless; above it a file must be worth a hundredth of what it asks for.
-_SMALL, _MOST_TIMES, _LEAST_BYTES = 1 << 28, 100, 4
 
 
 def read_table(path: Path) -> Any:
@@ -37,18 +34,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
     _, parquet = arrow()
     # Not by memory map, which a truncated file would turn into a crash of the process.
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        refuse_bomb(path, file.metadata.num_rows * file.metadata.num_columns)
         yield file
-
-
-def refuse_bomb(path: Path, n_values: int) -> None:
-    """Refuse a file that unpacks to far more than it holds, by the number of its values."""
-    size, unpacked = path.stat().st_size, _LEAST_BYTES * n_values
-    if unpacked > max(_SMALL, _MOST_TIMES * size):
-        raise InputError(
-            f"{path} has {size:,} bytes and unpacks to {unpacked:,} or more, which may be made to fill the memory. "
-            "Divide it into several files."
-        )
 
 
 def table_cases(
@@ -70,10 +56,8 @@ def table_cases(
         )
     roles = {"case": case, "time": time, **{k: c for k, c in (("label", label), ("group", group)) if c is not None}}
     require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
-    if torn := [c for c in ignore if c in (*roles.values(), *(channels or ()))]:
-        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore.")
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
-    used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c], c)]
+    used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c])]
     if not used or not len(columns[case]):
         raise InputError(
             f"The table has 0 rows, or no channel: no column of numbers beside {case!r} and {time!r}. Name channels= "
@@ -88,7 +72,7 @@ def table_cases(
     if len(twice := np.flatnonzero((np.diff(codes) == 0) & (times[1:] == times[:-1]))):
         some = ", ".join(f"case {names[codes[i]]!s} at time {times[i]!s}" for i in twice[:5])
         raise InputError(f"A case may have one row per time; {len(twice) + 1} came for {some}. Drop or average them.")
-    values = np.stack([_numbers(columns[c], c) for c in used])[:, order]  # (C, rows)
+    values = np.stack([numbers(columns[c], c) for c in used])[:, order]  # (C, rows)
     cases = np.split(values, np.flatnonzero(np.diff(codes)) + 1, axis=1)
     y, groups = (
         None if c is None else check_labels(_constant(columns[c], c, codes, order, names), len(cases), what)
@@ -111,21 +95,17 @@ def table_cases(
 
 def table_columns(table: Any) -> dict[str, Array]:
     """Return the columns of a pandas DataFrame, a pyarrow Table or a dict by name, all equally long."""
-    if isinstance(table, Mapping):
-        pairs = [(str(name), _column(values)) for name, values in table.items()]
-    elif hasattr(table, "column_names"):  # pyarrow
-        pairs = [(name, _column(table.column(i))) for i, name in enumerate(table.column_names)]
-    elif hasattr(table, "iloc") and hasattr(table, "columns"):  # pandas
-        pairs = [(str(name), _column(table.iloc[:, i])) for i, name in enumerate(table.columns)]
-    else:
+    arrow_names = getattr(table, "column_names", None)
+    if arrow_names is None and not isinstance(table, Mapping | pd.DataFrame):
         raise InputError(
             f"A table must be a pandas DataFrame, a pyarrow Table or a dict of columns; got {type(table).__name__}."
         )
-    columns = dict(pairs)
-    if len(columns) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Every column must have a name of its own; {', '.join(twice)} came more than once.")
+    pairs = table.items() if arrow_names is None else zip(arrow_names, table.columns, strict=True)
+    columns: dict[str, Array] = {}
+    for name, values in pairs:
+        if str(name) in columns:
+            raise InputError(f"Every column must have a name of its own; {name} came more than once.")
+        columns[str(name)] = _column(values)
     if len({c.shape for c in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
         raise InputError(f"The columns must be 1-D and equally long; got { {k: v.shape for k, v in columns.items()} }.")
     return columns
@@ -154,31 +134,11 @@ def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None
         raise InputError(" ".join(f"The table has no column {w!r}. {did_you_mean(w, columns)}" for w in lost))
 
 
-def _is_channel(column: Array, name: str) -> bool:
-    """Tell whether a column that nobody named holds numbers; a mix of numbers and text is refused."""
+def _is_channel(column: Array) -> bool:
+    """Tell whether a column that nobody named holds any number; text among numbers is refused later, with its row."""
     if column.dtype.kind not in "OUS":
         return column.dtype.kind in "biuf"
-    known = column[~lost_values(column)]
-    if all(isinstance(value, Number) for value in known):
-        return len(known) > 0
-    numbers = [is_number(str(value)) for value in known]
-    if not any(numbers):
-        return False
-    other = next((str(value) for value, number in zip(known, numbers, strict=True) if not number), None)
-    raise InputError(
-        f"Column {name!r} holds numbers "
-        + ("as text. " if other is None else f"and text ({other!r} in row {[str(v) for v in column].index(other)}). ")
-        + "Repair it, or say what it is: channels=, label=, group= or ignore=."
-    )
-
-
-def _numbers(column: Array, name: str) -> Array:
-    lost = lost_values(column)
-    wrong = next((v for v in column[~lost] if not isinstance(v, Number)), None) if column.dtype.kind in "OUS" else None
-    if wrong is not None or column.dtype.kind not in "biufOUS":
-        came = f"dtype {column.dtype}" if wrong is None else repr(str(wrong))
-        raise InputError(f"Channel {name!r} must hold numbers; got {came}. Choose others with channels= (--channels).")
-    return np.where(lost, np.nan, column).astype(np.float64)
+    return any(isinstance(v, Real) or is_number(str(v)) for v in column[~lost_values(column)])
 
 
 def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
@@ -194,16 +154,15 @@ def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
 
 
 def _times(column: Array, name: str) -> Array:
+    """Return what to sort the rows of a case by."""
     _refuse_lost(lost_values(column), name)
-    if column.dtype.kind == "O" and all(isinstance(v, Number) for v in column):
+    if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column):
         column = np.array(column.tolist())
-    if column.dtype.kind in "OUS":
+    if column.dtype.kind not in "biufMm":
         try:
             column = column.astype("datetime64[us]")
         except (TypeError, ValueError) as error:
             raise InputError(f"Column {name!r} must hold numbers or ISO dates to sort by; {error}.") from error
-    if column.dtype.kind not in "biufMm":
-        raise InputError(f"Column {name!r} must hold numbers or dates to sort by; got dtype {column.dtype}.")
     _refuse_lost(np.isnat(column) if column.dtype.kind in "Mm" else ~np.isfinite(column), name)
     return column
 
@@ -278,7 +237,7 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
         raise InputError(f"Column {taken[0]!r} cannot be a channel and time stamps, label or group. Name it once.")
     channels = list(reading.channels or ())
     if not channels:
-        found = [c for c in columns if c not in roles and _holds_numbers(columns[c])]
+        found = [c for c in columns if c not in roles and _is_channel(columns[c])]
         _refuse_roles(found)
         channels = without_clocks(columns, found, groups, time)
     if not channels:
@@ -402,7 +361,7 @@ def without_clocks(
             continue
         if steps is None and time is None and _says_only_time(name):
             asked = f"Column {name!r} is called like time stamps, of which some are missing or came twice."
-        elif not _are_even(steps) or not (counter or len(column) >= _ENOUGH):
+        elif steps is None or not (counter or len(column) >= _ENOUGH) or not _are_even(steps):
             out.append(name)
             continue
         raise InputError(
@@ -413,25 +372,15 @@ def without_clocks(
     return out
 
 
-def _are_even(steps: Array | None) -> bool:
-    if steps is None:
-        return False
+def _are_even(steps: Array) -> bool:
     usual = np.median(steps)
     return bool(np.mean(np.abs(steps - usual) <= _EVEN * usual) >= _MOST)
-
-
-def _holds_numbers(column: Array) -> bool:
-    """Tell whether a column that nobody named holds any number; text among numbers is refused later, with its row."""
-    if column.dtype.kind not in "OUS":
-        return column.dtype.kind in "biuf"
-    return any(isinstance(v, Real) or is_number(str(v)) for v in column[~lost_values(column)])
 
 
 def _refuse_roles(channels: Sequence[str]) -> None:
     """Refuse columns that nobody named and that are called like labels or groups: they would give the answer away."""
     for option, words in _ROLES.items():
-        called = [c for c in channels if c.lower() in words]
-        if called:
+        if called := [c for c in channels if c.lower() in words]:
             raise InputError(
                 f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option}), or name the "
                 "channels with channels= (--channels)."

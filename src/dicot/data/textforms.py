@@ -4,7 +4,6 @@
 1, 1), stumbles over comments and double quotes, leaves labels in their quotes and accepts any label.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from dicot.data.labels import plain_text
 
 _YES_NO = {"true": True, "false": False}
 _QUOTES = "'\""
-Lines = Iterator[tuple[int, str]]  # with their numbers
+_COMMENTS = {".ts": "#%", ".arff": "%", ".tsv": ""}
 Case = tuple[Array, str]  # (C, T) and its label, "" where there is none
 
 
@@ -27,10 +26,9 @@ class TextHeader:
     univariate: bool | None = None
     n_channels: int | None = None
     equal_length: bool | None = None
-    timestamps: bool = False
     classes: tuple[str, ...] | None = None  # None without class labels
     target: bool = False  # a number to predict instead of a class
-    n_attributes: int = 0  # of an .arff, those inside a relational one left out
+    inside: bool = False  # of an .arff: the attributes of a relational one follow
 
     @property
     def labelled(self) -> bool:
@@ -60,99 +58,69 @@ def _loose(label: str) -> str | float:
 
 def read_text(path: str | Path) -> tuple[list[Array], Array | None]:
     """Read the cases (C, T_i) of a .ts, .tsv or .arff, NaN for ?, and the labels as strings (None without labels)."""
-    header, lines, parse = _opened(Path(path))
-    cases = [case for _, case in _parsed(Path(path), header, lines, parse)]
-    labels = np.array([label for _, label in cases], dtype=np.str_) if header.labelled else None
+    path = Path(path)
+    with naming(path):
+        # Comments may be in any encoding, and nothing outside ASCII occurs among the values.
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    suffix = path.suffix.lower()
+    header = TextHeader() if suffix == ".ts" else TextHeader(univariate=True, equal_length=True)
+    read_tag, parse = {".ts": (_ts_tag, _ts_case), ".arff": (_arff_tag, _arff_case)}.get(suffix, (_ts_tag, _tsv_case))
+    above = suffix != ".tsv"
+    cases: list[Case] = []
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line[0] in _COMMENTS[suffix]:
+            continue
+        try:
+            if not above:
+                cases.append(parse(line, header))
+                _check_shape(cases[-1][0], cases[0][0], header)
+            elif not line.startswith("@"):
+                raise ValueError("expected a line @data before the cases")
+            elif line.lower() == "@data":
+                above = False
+            else:
+                tag, *rest = line[1:].split(maxsplit=1)  # at blanks or tabs
+                read_tag(header, tag.lower(), "".join(rest))
+        except (ValueError, KeyError, IndexError) as error:
+            raise InputError(f"{path}, line {number}: {error}. The file may be truncated; fetch it again.") from error
+    if not cases:
+        raise InputError(f"{path} holds no case. It is empty or truncated; fetch it again.")
+    labels = np.array([label for _, label in cases], dtype=np.str_) if header.labelled or suffix == ".tsv" else None
     return [case for case, _ in cases], labels
 
 
-def _parsed(
-    path: Path, header: TextHeader, lines: Lines, parse: Callable[[str, TextHeader], Case]
-) -> Iterator[tuple[int, Case]]:
-    """Yield the cases; each must have the channels of the first, and its time steps where the header says so."""
-    first = None
-    for number, line in lines:
-        try:
-            case, label = parse(line, header)
-            first = case if first is None else first
-            if case.shape[0] != first.shape[0] or (header.equal_length and case.shape != first.shape):
-                raise ValueError(f"expected shape {first.shape} as in the first case, got {case.shape}")
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}. The file may be truncated; fetch it again.") from error
-        yield number, (case, label)
-    if first is None:
-        raise InputError(f"{path} has no case after its @data line. It is empty or truncated; fetch it again.")
+def _check_shape(case: Array, first: Array, header: TextHeader) -> None:
+    """Refuse a case without the channels of the first, or its time steps where the header says that all have them."""
+    if len(case) != len(first) or (header.equal_length and case.shape != first.shape):
+        raise ValueError(f"expected shape {first.shape} as in the first case, got {case.shape}")
 
 
-def _opened(path: Path) -> tuple[TextHeader, Lines, Callable[[str, TextHeader], Case]]:
-    """Return the header, the lines after it, and what makes a case of a line."""
-    with naming(path):
-        # Comments may be in any encoding, and nothing outside ASCII occurs among the values.
-        text = path.read_text(encoding="utf-8", errors="replace")
-    suffix = path.suffix.lower()
-    comments = {".ts": "#%", ".arff": "%", ".tsv": ""}[suffix]
-    numbered = ((n, line.strip()) for n, line in enumerate(text.splitlines(), 1))
-    lines = ((n, line) for n, line in numbered if line and line[0] not in comments)
-    if suffix == ".tsv":
-        return TextHeader(univariate=True, classes=(), equal_length=True), lines, _tsv_case
-    header = TextHeader() if suffix == ".ts" else TextHeader(univariate=True, equal_length=True)
-    read_tag, inside = (_ts_tag, "") if suffix == ".ts" else (_arff_tag, "")
-    for number, line in lines:
-        tag, *rest = line.split(maxsplit=1)  # at blanks or tabs
-        if tag.lower() == "@data":
-            if header.timestamps or (suffix == ".arff" and not header.labelled):
-                raise InputError(
-                    f"{path}: cases with @timestamps, or without a last @attribute such as {{a,b}}, are not read."
-                )
-            return header, lines, _ts_case if suffix == ".ts" else _arff_case
-        try:
-            if not tag.startswith("@"):
-                raise ValueError("a header line starts with @")
-            inside = read_tag(header, tag[1:].lower(), "".join(rest), inside)
-        except (ValueError, KeyError, IndexError) as error:
-            raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
-    raise InputError(f"{path} has no @data line. It is truncated or holds another format; fetch it again.")
-
-
-def _ts_tag(header: TextHeader, tag: str, value: str, inside: str) -> str:
+def _ts_tag(header: TextHeader, tag: str, value: str) -> None:
     words = value.split()
-    if tag in ("timestamps", "univariate", "equallength"):
-        setattr(header, "equal_length" if tag == "equallength" else tag, _YES_NO[value.lower()])
-    elif tag in ("dimension", "dimensions"):
-        header.n_channels = int(value)
-    elif tag == "classlabel":
-        header.classes = tuple(words[1:]) if _YES_NO[words[0].lower()] else None
-        if header.classes == ():
-            raise ValueError("the names of the classes must follow")
-    elif tag == "targetlabel":
-        header.target = _YES_NO[words[0].lower()]
-    return inside
+    match tag:
+        case "univariate":
+            header.univariate = _YES_NO[value.lower()]
+        case "equallength":
+            header.equal_length = _YES_NO[value.lower()]
+        case "dimension" | "dimensions":
+            header.n_channels = int(value)
+        case "classlabel":
+            header.classes = tuple(words[1:]) if _YES_NO[words[0].lower()] else None
+        case "targetlabel":
+            header.target = _YES_NO[words[0].lower()]
 
 
-def _arff_tag(header: TextHeader, tag: str, text: str, inside: str) -> str:
-    """Take from the last attribute what the label is: a class of {...}, or a number to predict.
-
-    Return the name of a relational attribute that begins here or goes on, whose own attributes follow.
-    """
+def _arff_tag(header: TextHeader, tag: str, text: str) -> None:
+    """Take from the last attribute what the label is: a class of {...}, or a number to predict."""
     if tag == "end":
-        if not inside or text.strip(_QUOTES) != inside:
-            raise ValueError(f"expected the end of {inside or 'nothing'}")
-        return ""
-    if tag not in ("relation", "attribute"):
-        raise ValueError("expected @relation, @attribute, @end or @data")
-    if tag == "relation" or inside:
-        return inside
-    if header.classes is not None:
-        raise ValueError("only the last attribute may be a class")
-    header.n_attributes += 1
-    kind = text.split()[-1].lower() if text else ""
-    if text.endswith("}"):
-        names = text[text.index("{") + 1 : -1].split(",")
-        header.classes, header.target = tuple(name.strip().strip(_QUOTES) for name in names), False
-    else:
-        header.classes, header.target = None, kind in ("numeric", "real", "integer")
-        header.univariate = header.univariate and kind != "relational"
-    return text.rsplit(maxsplit=1)[0].strip(_QUOTES) if kind == "relational" else ""
+        header.inside = False
+    if tag != "attribute" or header.inside:
+        return
+    kind = text.split()[-1].lower()
+    names = text[text.index("{") + 1 : -1].split(",") if text.endswith("}") else None
+    header.classes = None if names is None else tuple(name.strip().strip(_QUOTES) for name in names)
+    header.target, header.inside = kind in ("numeric", "real", "integer"), kind == "relational"
+    header.univariate = header.univariate and not header.inside
 
 
 def _values(channels: list[str], separator: str = ",") -> Array:
@@ -170,33 +138,24 @@ def _values(channels: list[str], separator: str = ",") -> Array:
 def _ts_case(line: str, header: TextHeader) -> Case:
     channels = line.split(":")
     label = channels.pop().strip() if header.labelled else ""
-    if header.labelled and (not label or "," in label):
-        raise ValueError("expected a label after the last ':'")
-    wanted = 1 if header.univariate else header.n_channels
-    if not channels or (wanted is not None and len(channels) != wanted):
-        raise ValueError(f"expected {wanted or 'at least 1'} channel(s), got {len(channels)}")
-    return _values(channels), header.check_label(label) if header.labelled else label
+    wanted = 1 if header.univariate else header.n_channels or len(channels)
+    if len(channels) != wanted or "," in label:
+        raise ValueError(f"expected {wanted} channel(s) and, if the header says so, a label; got {len(channels)}")
+    return _values(channels), header.check_label(label) if header.labelled else ""
 
 
 def _arff_case(line: str, header: TextHeader) -> Case:
     if header.univariate:
         values, _, label = line.rpartition(",")
-        channels, n_cells = [values], line.count(",") + 1
-        if header.target and n_cells != header.n_attributes:
-            raise ValueError(f"expected {header.n_attributes} cells, one for each @attribute, got {n_cells}")
+        channels = [values]
     else:
-        if line[0] not in _QUOTES or line.find(line[0], 1) < 0:
+        end = line.index(line[0], 1) if line[0] in _QUOTES else 0
+        if not end:
             raise ValueError("expected all channels in one field between quotation marks")
-        end = line.index(line[0], 1)
         channels, label = line[1:end].split("\\n"), line[end + 1 :].strip().removeprefix(",")
-    label = label.strip().strip(_QUOTES)
-    if not label:
-        raise ValueError("expected a label at the end")
-    return _values(channels), header.check_label(label)
+    return _values(channels), header.check_label(label.strip().strip(_QUOTES))
 
 
 def _tsv_case(line: str, header: TextHeader) -> Case:
-    label, tab, values = line.partition("\t")
-    if not tab or "\0" in label:
-        raise ValueError("expected a label and numbers between tabs")
+    label, _, values = line.partition("\t")
     return _values([values], "\t"), plain_text(label.strip())

@@ -5,7 +5,7 @@ neighbour graph, as places in that graph.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any

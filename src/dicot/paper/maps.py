@@ -10,12 +10,11 @@ from dicot.core.device import resolve_device
 from dicot.core.errors import InputError
 from dicot.core.progress import Bar
 from dicot.data.datasets import card, is_path
-from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import suite_jobs
+from dicot.judge.bench.suites import SuiteOptions, suite_jobs
 from dicot.judge.evaluation.jobs import Job, units_of
 from dicot.judge.evaluation.loading import Shelf
-from dicot.judge.evaluation.result import Result
 from dicot.judge.evaluation.run import Embedded, Site, run_units
+from dicot.judge.result import Result
 from dicot.paper.suites import MAPPED_BY
 from dicot.use.projection import Maps, read_maps, tsne, write_maps
 

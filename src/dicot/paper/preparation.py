@@ -15,7 +15,7 @@ from dicot import __version__
 from dicot.core.errors import InputError, MissingDataError, lookup
 from dicot.core.storage import data_folders, write_atomic, writing
 from dicot.data import Split, Windows
-from dicot.data.cases import cases_where, name_cases
+from dicot.data.cases import blocks, name_cases
 from dicot.data.datasets.base import Card, Sizes, differences, fingerprint
 from dicot.data.datasets.large import CARD, FAMILY, LargeSet
 
@@ -47,7 +47,8 @@ class PreparedParts:
             if not len(windows):
                 raise InputError(f"The {part} part has no windows. Check the raw files.")
             for noun, x in (("window", windows.x), ("segment", windows.segments)):
-                if x is not None and len(bad := cases_where(lambda values: ~np.isfinite(values), x)):
+                found = () if x is None else ((rows.start, ~np.isfinite(part).all((1, 2))) for rows, part in blocks(x))
+                if bad := [start + int(row) for start, broken in found for row in np.flatnonzero(broken)]:
                     raise InputError(f"The {part} part holds NaN or inf in {name_cases(bad, noun, f'{noun}s')}.")
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 
 from dicot.core.errors import InputError
-from dicot.judge.protocols.metrics import COSTS
+from dicot.judge.protocols.base import COSTS
 from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
 from dicot.judge.report.best import SUBJECT, short_table
 from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, note, require_controls, shown_metrics

@@ -8,12 +8,11 @@ from typing import Any
 
 from dicot.data.datasets import card, family_of, is_here, is_path, stand_ins, transfer_channels
 from dicot.data.datasets.names import LARGE, UCR, UEA
-from dicot.judge.bench import crossing as who
-from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
-from dicot.judge.bench.suites import SUITES, suite_jobs
+from dicot.judge.bench import suites as who
+from dicot.judge.bench.suites import SUITES, Entry, Pair, SuiteOptions, suite_jobs, transfer, whole
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
+from dicot.judge.protocols import every_protocol
 
 PAPER_METHOD = "dicot"
 # Whose cost grows with the square of the batch; without chunks, as the authors run it, its memory does too (D-33).
@@ -82,13 +81,13 @@ paper_methods = partial(who.methods, without=NOT_IN_PAPER)
 def smoke(options: SuiteOptions) -> list[Job]:
     """Every contender and every protocol on tiny data with ten steps: shows that the code runs."""
     options = replace(options, steps=options.steps or SMOKE_STEPS)
-    protocols = tuple(name for name in every_protocol() if not runs_alone(name))
+    protocols = tuple(name for name, make in every_protocol().items() if not make().alone)
     everyone = [*who.methods(*protocols, labelled=True), *who.controls(*protocols), *who.classical(*protocols)]
     pairs = [whole(name) for name in options.sets or TINY]
     # Once each: a transfer, and a timed run with the schedule of the authors' code.
     first, last = (replace(pairs[end][0], channels=(0,)) for end in (0, -1))
     moved = [*_variants({PAPER_METHOD: {}}, "linear"), *who.controls("linear")]
-    timed = _variants({PAPER_METHOD: {}}, "linear", *filter(runs_alone, every_protocol()))
+    timed = _variants({PAPER_METHOD: {}}, "linear", *(name for name in every_protocol() if name not in protocols))
     return [
         *cross("smoke", everyone, pairs, ONE_SEED, options),
         *cross("smoke", moved, [(first, last)], ONE_SEED, options),

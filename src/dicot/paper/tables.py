@@ -8,7 +8,8 @@ import pandas as pd
 
 from dicot.data.datasets import DATASETS, family_of
 from dicot.data.datasets.base import DataSet, Sizes
-from dicot.judge.protocols import AUTHORS, PROTOCOLS
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import AUTHORS
 from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, SAME_LABELS, compact, latest, natural
 from dicot.judge.report.page import Part
 from dicot.judge.report.scores import MANY_SETS
@@ -89,9 +90,8 @@ def newest(data: pd.DataFrame, maps: Path | None = None) -> Records:
 def printed_only(theirs: pd.DataFrame) -> Part:
     """Show the paper's numbers alone."""
     digits = digits_of(theirs)
-    cells = theirs.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}").rename_axis("contender")
-    looks = pd.DataFrame(ABSENT, cells.index, cells.columns)
-    table = Table(cells, "The paper's numbers; there is no record of ours.", looks)
+    cells = theirs.map(lambda value: Cell("" if pd.isna(value) else f"{value:.{digits}f}", ABSENT))
+    table = Table(cells.rename_axis("contender"), "The paper's numbers; there is no record of ours.")
     return Part("", table.turned("data set") if len(cells.columns) > MANY_COLUMNS else table)
 
 

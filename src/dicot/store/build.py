@@ -29,7 +29,6 @@ from dicot.core.errors import (
     DicotWarning,
     InputError,
     LostWorkerError,
-    NoWindowError,
     ShortRecordingWarning,
     brief,
     listed,
@@ -197,17 +196,14 @@ def _look(task: _Task, recordings: Sequence[Recording]) -> tuple[Note, list[Shar
 
 def _cut(task: _Task, cut: Cut, recordings: Sequence[Recording]) -> tuple[Note, list[Shard]]:
     """Cut the windows of a file and write them in shards of bounded size."""
-    try:
-        plan = cut.plan(recordings)
-    except NoWindowError as error:
-        return {"recordings": 0, "left": list(error.left)}, []
-    about, shards = plan.about, []
-    warn_of_uneven(about["recording"], about["end"] - about["start"], cut.length, cut.rate)
+    plan, shards = cut.plan(recordings), []
+    if len(plan):
+        warn_of_uneven(plan.about, cut)
     at_once = max(1, task.shard_bytes // (4 * len(cut.channels) * cut.length))
     for part, start in enumerate(range(0, len(plan), at_once)):
         some = Windows(**plan.fields(slice(start, start + at_once)))
         shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
-    return {"recordings": len(np.unique(about["recording"])), "left": list(plan.left)}, shards
+    return {"recordings": len(np.unique(plan.about["recording"])), "left": list(plan.left)}, shards
 
 
 def _settled(looked: Mapping[int, Note], sources: Sequence[Source], reading: Reading) -> Cut:

@@ -130,7 +130,7 @@ def embed_recordings(
             notes: Facts = new.about["notes"]
             facts = facts | {name: {**facts[name], "windows": note["windows"]} for name, note in notes.items()}
             left = LeftOut(*np.sum([note["left"] for note in notes.values()], axis=0).tolist())
-            stream.warn(columns["recording"], columns["start"], columns["end"], left)
+            stream.warn(columns, left)
             arrays = {COLUMNS[name]: values for name, values in columns.items()}
             write_vectors(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
         shutil.rmtree(work.folder)

@@ -23,7 +23,7 @@ from dicot.data.labels import as_text, check_groups, join_column, labelled, name
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.reading import Reading
 from dicot.data.stream import are_facts
-from dicot.data.tables import open_parquet, refuse_bomb
+from dicot.data.tables import open_parquet
 from dicot.store.folder import VECTORS, Store
 
 # Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
@@ -196,7 +196,7 @@ def _of_npz(path: Path) -> Vectors:
     if f"X{ends[0]}" not in arrays:
         raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
     xs = [arrays[f"X{end}"] for end in ends]
-    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1]]:
+    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.size]:
         raise InputError(
             f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
         )
@@ -257,7 +257,6 @@ def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
                         "on. Keep whole vectors of one model in a file."
                     )
                 if x is None:
-                    refuse_bomb(path, n_rows * int(width))
                     x = (make or (lambda n, f: np.empty((n, f), np.float32)))(n_rows, int(width))
                 block = np.asarray(values.to_numpy(zero_copy_only=False), np.float32)
                 x[at : at + len(cells)] = block.reshape(len(cells), -1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError, naming
 from dicot.core.storage import cache_folder, user_folder
-from dicot.data.cases import Array, Policies, RawCases, cases_where, to_cases, true_lengths
+from dicot.data.cases import Array, Policies, RawCases, to_cases, true_lengths
 from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, pick_channels
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
 from dicot.data.npyfile import load_npz
@@ -204,7 +204,7 @@ def _end_channels(cases: RawCases) -> RawCases:
     """Continue a channel that ends before the others of its case with zeros (CharacterTrajectories)."""
     lengths = true_lengths(cases)
     padded = cases.copy()
-    for i in cases_where(np.isnan, cases):
+    for i in (i for i, case in enumerate(cases) if np.isnan(case).any()):
         case = padded[i].copy()
         for channel in case[:, : lengths[i]]:
             seen = np.flatnonzero(~np.isnan(channel))

@@ -1,7 +1,8 @@
-"""How units are carried out: in this process, or in others with one thread each that write to the ledger themselves.
+"""How units are carried out: in this process, in others with one thread each, or in those of a Ray cluster.
 
 On a CPU the others take whole units. On a GPU this process trains and embeds, several units at once, and the others
-score what it has embedded and fit what has no network. One that dies costs only the jobs that it had open.
+score what it has embedded and fit what has no network. What they scored is recorded here, because a ledger has to lie
+on one machine. A process that dies costs only the jobs that it had open.
 """
 
 import multiprocessing
@@ -11,28 +12,31 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import TracebackType
+from typing import NamedTuple
 
-from dicot.core.errors import DicotError, LostWorkerError
-from dicot.core.processes.cluster import THREADS
+from dicot.core.device import host_threads, release_memory
+from dicot.core.errors import LostWorkerError
+from dicot.core.processes.cluster import THREADS, Cluster, Lost, Share
 from dicot.core.processes.launcher import end_with_parent
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Shelf, family
-from dicot.judge.evaluation.result import Result
 from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, run_units, score_embedded
+from dicot.judge.result import Result
+from dicot.train.many import AT_ONCE
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them
 
 Task = Unit | Embedded  # to be fitted and scored, or only to be scored
-Message = tuple[str, str | None] | DicotError | None  # a recorded job and why it failed; why no more; the task is done
+Scored = tuple[Job, Sequence[Result]]
 OnJob = Callable[[Job, str | None], None]  # is told of a job that was recorded, and why it failed
 
 
@@ -43,8 +47,6 @@ def default_workers() -> int:
 
 def site_for(ledger: Path, device: str) -> Site:
     """The site of a run; a GPU fits several units at once."""
-    from dicot.train.many import AT_ONCE
-
     return Site(device, ledger.with_suffix(".work"), AT_ONCE if device.startswith("cuda") else 1)
 
 
@@ -66,24 +68,16 @@ def execute(
     units: Sequence[Unit], ledger: Path, site: Site, workers: int, on_job: OnJob, start_method: str = "spawn"
 ) -> None:
     """Run all units with up to `workers` processes; `on_job` is told of every job that was recorded."""
-    from dicot.core.device import host_threads
-
     alone = [unit for unit in units if unit.alone]
     others = [unit for unit in units if not unit.alone]
-    if site.at_once > 1:
+    if site.at_once > 1 or (workers > 1 and len(others) > 1):
+        taken = [unit for unit in others if site.at_once == 1 or unit.first.contender.classical]
+        here = [unit for unit in others if site.at_once > 1 and not unit.first.contender.classical]
         free = max(1, default_workers() - workers)
         with Workers(workers, ledger, site, on_job, start_method) as pool, host_threads(free):
-            for unit in others:
-                if unit.first.contender.classical:
-                    pool.submit(unit)
-            here = [unit for unit in others if not unit.first.contender.classical]
-            _run_here(_groups(here), ledger, site, pool.on_job, pool.submit)
-            pool.wait()
-    elif workers > 1 and len(others) > 1:
-        with Workers(workers, ledger, site, on_job, start_method) as pool:
-            for unit in others:
+            for unit in taken:
                 pool.submit(unit)
-            pool.wait()
+            _run_here(_groups(here), ledger, site, pool.on_job, pool.submit)
     else:
         _run_here([(unit,) for unit in others], ledger, replace(site, alone=True), on_job)
     _run_here([(unit,) for unit in alone], ledger, replace(site, alone=True), on_job)
@@ -95,8 +89,6 @@ def _run_here(
     groups: Iterable[Sequence[Unit]], ledger: Path, site: Site, on_job: OnJob, score: Score | None = None
 ) -> None:
     """Run groups of units one after the other in this process; `score` may leave the scoring to others."""
-    from dicot.core.device import release_memory
-
     shelf = Shelf()
     with Ledger(ledger) as book:
         for group in groups:
@@ -108,13 +100,11 @@ def _run_here(
 def _groups(units: Sequence[Unit]) -> list[Sequence[Unit]]:
     """What is trained at once: small runs together, everything else for itself."""
     families = {data: family(data) for data in {unit.first.source for unit in units}}
-
-    def is_small(unit: Unit) -> bool:
-        return unit.first.contender.trained and families[unit.first.source] not in FILLS_A_GPU
-
-    small = [unit for unit in units if is_small(unit)]
-    groups: list[Sequence[Unit]] = [small[start : start + GROUP] for start in range(0, len(small), GROUP)]
-    return [*groups, *((unit,) for unit in units if not is_small(unit))]
+    small, others = list[Unit](), list[Unit]()
+    for unit in units:
+        fills = families[unit.first.source] in FILLS_A_GPU or not unit.first.contender.trained
+        (others if fills else small).append(unit)
+    return [*(small[start : start + GROUP] for start in range(0, len(small), GROUP)), *((unit,) for unit in others)]
 
 
 def recorder(book: Ledger, on_job: OnJob) -> Record:
@@ -127,132 +117,157 @@ def recorder(book: Ledger, on_job: OnJob) -> Record:
     return record
 
 
-@dataclass
-class _Process:
+class _Worker(NamedTuple):
     process: BaseProcess
-    connection: "Connection[Task, Message]"
+    connection: "Connection[Task, Scored | None]"
+
+    def heard(self) -> Scored | None:
+        """Wait for what the process has scored; None at the end of a task, a LostWorkerError where it is gone."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            self.process.join()
+        while (code := self.process.exitcode) is None:  # another thread has waited for it too, and is about to say
+            time.sleep(0.01)
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        raise LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
 
 
 class Workers:
-    """Up to `count` processes, each looked after by a thread that hands it tasks and listens to it."""
+    """Up to `count` processes, each with a thread here that hands it tasks and records what it has scored."""
 
     def __init__(self, count: int, ledger: Path, site: Site, on_job: OnJob, start_method: str = "spawn") -> None:
         self.ledger, self.site = ledger, replace(site, device="cpu", at_once=1)
-        self._on_job, self._telling = on_job, threading.Lock()
-        self._starting, self._ending = threading.Lock(), False
+        self._on_job, self._lock, self._ending = on_job, threading.Lock(), False
         self._context = multiprocessing.get_context(start_method)
-        self._threads = ThreadPoolExecutor(count)
-        self._idle: queue.SimpleQueue[_Process] = queue.SimpleQueue()
-        self._all: list[_Process] = []
-        self._tasks: list[Future[None]] = []
+        self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._processes: list[BaseProcess] = []
+        self._pool = ThreadPoolExecutor(count)
+        self._threads = [self._pool.submit(self._attend) for _ in range(count)]
 
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with self._starting:
-            self._ending = True
-            for one in self._all:
-                one.process.kill()  # idle, or nobody waits for it any more; the ledger is whole at any moment
-        self._threads.shutdown(cancel_futures=True)
-        for one in self._all:
-            one.process.join()
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        """Wait until all tasks are done, unless there was an error; one of a thread is the ledger's."""
+        for _ in self._threads:
+            self._tasks.put(None)
+        try:
+            for thread in as_completed(self._threads if kind is None else ()):
+                thread.result()
+        finally:
+            with self._lock:
+                self._ending = True
+                for process in self._processes:
+                    process.kill()  # idle, or nobody waits for it any more; the ledger is whole at any moment
+            self._pool.shutdown()
+            for process in self._processes:
+                process.join()
 
     def submit(self, task: Task) -> None:
-        """Hand over a unit to be fitted and scored, or embeddings to be scored; errors are those of `wait`."""
-        for done in [one for one in self._tasks if one.done()]:
-            self._tasks.remove(done)
-            done.result()
-        self._tasks.append(self._threads.submit(self._carry_out, task))
-
-    def wait(self) -> None:
-        """Wait until all tasks are done; an error is the ledger's, which ends the run."""
-        for done in as_completed(self._tasks):
-            done.result()
+        """Hand over a unit to be fitted and scored, or embeddings to be scored."""
+        for thread in self._threads:
+            if thread.done():
+                thread.result()
+        self._tasks.put(task)
 
     def on_job(self, job: Job, error: str | None) -> None:
         """Tell of a recorded job, one at a time."""
-        with self._telling:
+        with self._lock:
             self._on_job(job, error)
 
-    def _carry_out(self, task: Task) -> None:
-        unrecorded = {job.key: job for job in task.jobs}
-        try:
-            worker = self._idle.get_nowait()
-        except queue.Empty:
-            worker = self._start()
-        with suppress(OSError):  # where it died idle, the task is lost like any other
-            worker.connection.send(task)
-        while (message := _heard(worker)) is not None:
-            if isinstance(message, DicotError):
-                raise message
-            if isinstance(message, int):
-                if not self._ending:
-                    self._write_off(unrecorded.values(), message)
-                return
-            self.on_job(unrecorded.pop(message[0]), message[1])
-        self._idle.put(worker)
+    def _attend(self) -> None:
+        worker = None
+        with Ledger(self.ledger) as book:
+            record = recorder(book, self.on_job)
+            while (task := self._tasks.get()) is not None:
+                worker = worker or self._start()
+                unrecorded = {job.key: job for job in task.jobs}
+                with suppress(OSError):  # where it died idle, the task is lost like any other
+                    worker.connection.send(task)
+                try:
+                    while (scored := worker.heard()) is not None:
+                        del unrecorded[scored[0].key]
+                        record(*scored)
+                except LostWorkerError as error:
+                    if self._ending:
+                        return
+                    fail(unrecorded.values(), error, record)
+                    worker = None
 
-    def _start(self) -> _Process:
+    def _start(self) -> _Worker:
         mine, theirs = self._context.Pipe()
-        with self._starting:
+        process = self._context.Process(target=_work, args=(theirs, self.site))  # type: ignore[attr-defined]
+        # What must be said before a process imports anything: one thread, and no GPU.
+        wanted = {**dict.fromkeys(THREADS, "1"), "CUDA_VISIBLE_DEVICES": ""}
+        with self._lock:
             if self._ending:
                 raise LostWorkerError("The run is ending.")
-            process = self._context.Process(target=_work, args=(theirs, self.ledger, self.site))  # type: ignore[attr-defined]
-            with _environment_of_a_worker():
-                process.start()
-            theirs.close()  # so that the pipe ends when the process does
-            worker = _Process(process, mine)
-            self._all.append(worker)
-        return worker
-
-    def _write_off(self, jobs: Iterable[Job], code: int) -> None:
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        error = LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
-        with Ledger(self.ledger) as book:
-            fail(jobs, error, recorder(book, self.on_job))
-
-
-def _heard(worker: _Process) -> Message | int:
-    """Wait for what a process says; the exit code of one that is gone."""
-    try:
-        return worker.connection.recv()
-    except (EOFError, OSError):
-        worker.process.join()
-        while worker.process.exitcode is None:  # another thread has waited for it too, and is about to say
-            time.sleep(0.01)
-        return worker.process.exitcode
-
-
-@contextmanager
-def _environment_of_a_worker() -> Iterator[None]:
-    """Say what must be said before a process imports anything: one thread, and no GPU."""
-    wanted = {**dict.fromkeys(THREADS, "1"), "CUDA_VISIBLE_DEVICES": ""}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
+            before = {name: os.environ[name] for name in wanted if name in os.environ}
+            os.environ.update(wanted)
+            process.start()
+            for name in wanted:
                 del os.environ[name]
-            else:
-                os.environ[name] = value
+            os.environ.update(before)
+            self._processes.append(process)
+        theirs.close()  # so that the pipe ends when the process does
+        return _Worker(process, mine)
 
 
-def _work(connection: "Connection[Message, Task]", ledger: Path, site: Site) -> None:
+def _work(connection: "Connection[Scored | None, Task]", site: Site) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
     end_with_parent()
     shelf = Shelf()
-    try:
-        with Ledger(ledger) as book, suppress(EOFError):
-            record = recorder(book, lambda job, error: connection.send((job.key, error)))
-            while True:
-                task = connection.recv()
-                if isinstance(task, Unit):
-                    run_units((task,), site, shelf, record)
-                else:
-                    score_embedded(task, record)
-                connection.send(None)
-    except DicotError as error:  # what fails in a job is recorded: this is about the ledger itself
-        connection.send(error)
+
+    def answer(job: Job, results: Sequence[Result]) -> None:
+        connection.send((job, results))
+
+    with suppress(EOFError):
+        while True:
+            task = connection.recv()
+            if isinstance(task, Unit):
+                run_units((task,), site, shelf, answer)
+            else:
+                score_embedded(task, answer)
+            connection.send(None)
+
+
+def execute_on(
+    cluster: Cluster, units: Sequence[Unit], ledger: Path, site: Site, share: Share, most: int | None, on_job: OnJob
+) -> None:
+    """Run all units with up to `most` processes of a Ray cluster; `on_job` is told of every job that was recorded.
+
+    The jobs of a unit are recorded when all of them are scored. What a lost process had open is begun anew by another
+    one, and fails like a job of a lost process on this machine where that happens again and again.
+    """
+    work = None if site.work is None else site.work.absolute()
+    make = partial(_work_on_cluster, replace(site, work=work), ledger.absolute())
+    open_jobs = {unit.key: {job.key: job for job in unit.jobs} for unit in units}
+
+    def left(key: str) -> Unit | None:
+        return Unit(tuple(open_jobs[key].values())) if open_jobs[key] else None
+
+    with Ledger(ledger) as book:
+        record = recorder(book, on_job)
+        for alone, at_once in ((False, most), (True, 1)):
+            keys = [unit.key for unit in units if unit.alone == alone]
+            for key, answer in cluster.answers(make, keys, share, most=at_once, payload=left):
+                if isinstance(answer, Lost):
+                    fail(open_jobs.pop(key).values(), answer.error, record)
+                elif open_jobs[key].pop(answer[0].key, None) is not None:  # else another process was first
+                    record(*answer)
+
+
+def _work_on_cluster(site: Site, ledger: Path) -> Callable[[Unit], Iterator[Scored]]:
+    """Return what runs a unit in a process of the cluster."""
+    # Where the ledger is not seen, nor are the checkpoints beside it: a fit that was lost is begun anew.
+    site = site if ledger.exists() else replace(site, work=None)
+    shelf = Shelf()
+
+    def run(unit: Unit) -> Iterator[Scored]:
+        where = replace(site, device="cpu") if unit.first.contender.classical else site
+        scored: list[Scored] = []
+        run_units((unit,), where, shelf, lambda job, results: scored.append((job, results)))
+        yield from scored
+
+    return run

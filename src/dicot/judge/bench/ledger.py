@@ -1,6 +1,11 @@
-"""The ledger: a SQLite file that many processes may write to, one row per job, failures included."""
+"""The ledger: a SQLite file that many processes may write to, one row per job, failures included.
 
+It travels as a table too, CSV or Parquet, with one row per result and metrics as columns.
+"""
+
+import csv
 import hashlib
+import io
 import json
 import math
 import sqlite3
@@ -8,14 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dicot import __version__
-from dicot.core.errors import InputError, quoted
+from dicot.core.errors import DicotError, InputError, quoted
+from dicot.core.storage import arrow, write_atomic
 from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
-from dicot.judge.evaluation.jobs import Job
-from dicot.judge.evaluation.result import Result
+from dicot.data.tables import read_table
+from dicot.judge.protocols import every_protocol
+from dicot.judge.result import Result
+
+if TYPE_CHECKING:
+    from dicot.judge.evaluation.jobs import Job
 
 COLUMNS = {
     "key": "TEXT PRIMARY KEY",
@@ -55,6 +64,12 @@ TABLES = {
     "members": "suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)",
     "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
 }
+
+PLACE = ("suite", "contender")
+DRAW = "draw"  # a column that is there where labelled cases were drawn more than once
+WANTED = ("suite", "source", "target")
+SUFFIXES = (".csv", ".parquet")
+EMPTY = ("", None)  # a cell of a CSV or of a Parquet file
 
 Row = Mapping[str, Any]  # by column
 Wanted = tuple[str, str, str]  # suite, source, target
@@ -101,19 +116,21 @@ class Ledger:
     def __enter__(self) -> "Ledger":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         self._db.close()
 
-    def enrol(self, jobs: Iterable[Job]) -> None:
+    def enrol(self, jobs: "Iterable[Job]") -> None:
         """Say which places in suites these jobs fill, whether or not they have been run."""
         jobs = list(jobs)
-        places = {(job.suite, job.contender.name, job.key) for job in jobs}
         with self._transaction():
-            self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", sorted(places))
+            self._belong({(job.suite, job.contender.name, job.key) for job in jobs})
             self._want({(job.suite, job.source.name, job.target.name) for job in jobs})
+
+    def _belong(self, places: Iterable[tuple[str, str, str]]) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", sorted(places))
 
     def _want(self, wanted: Iterable[Wanted]) -> None:
         self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
@@ -138,8 +155,7 @@ class Ledger:
     def _add(self, results: Sequence[Result], *, just_made: bool = False) -> bool:
         """Write down the results of one job; False where what is recorded already is to be preferred."""
         key, row = results[0].key, row_of(results[0])
-        places = dict.fromkeys((one.suite, one.contender, key) for one in results)
-        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", list(places))
+        self._belong({(one.suite, one.contender, key) for one in results})
         old = self._db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
         if old is not None and not preferred(row, dict(old), just_made=just_made):
             return False
@@ -178,7 +194,7 @@ class Ledger:
                 check_draws(scores)
                 for suite, contender in members.get(row["key"], ()):
                     results += [result_of(row, suite, contender, draw, scores[draw]) for draw in sorted(scores)]
-            except InputError as error:
+            except ValueError as error:
                 raise InputError(f"{self.path} is damaged. Job {str(row['key'])[:16]}: {error}") from error
         if draws:
             raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(draws)}).")
@@ -216,43 +232,31 @@ def or_null(value: Any) -> Any:
 
 
 def result_of(row: Row, suite: str, contender: str, draw: int, values: Mapping[str, Any]) -> Result:
-    """The result that a row stands for in one place of a suite; an InputError where the row cannot be true."""
+    """The result that a row stands for in one place of a suite; a ValueError where the row cannot be true."""
     for name, kind in COLUMNS.items():
         optional = kind in ("REAL", "TEXT") and row[name] is None
-        if not optional and (not isinstance(row[name], TYPES[kind.split()[0]]) or isinstance(row[name], bool)):
+        if not optional and not isinstance(row[name], TYPES[kind.split()[0]]):
             raise InputError(f"{name} must be {kind.split()[0]}; got {quoted(row[name])}.")
-    _check_config(row)
-    for metric, value in values.items():
-        if not isinstance(value, int | float | None) or isinstance(value, bool):
-            raise InputError(f"{metric} must be a number; got {quoted(value)}.")
-    facts = {FIELDS.get(name, name): value for name, value in row.items()}
+    if hashlib.sha256(row["config"].encode("utf-8", "surrogatepass")).hexdigest() != row["key"]:
+        raise InputError(f"config does not hash to key: one of them was changed. config is {quoted(row['config'])}.")
+    config = json.loads(row["config"])
+    for name in ("source", "target", "protocol", "seed"):
+        if row[name] != config.get(name):
+            raise InputError(f"{name} is {quoted(row[name])} where config says {quoted(config.get(name))}.")
+    dated = datetime.fromisoformat(row["recorded"]).tzinfo is not None
+    if not dated or not isinstance(json.loads(row["recipe"]), dict):
+        raise InputError("recipe must be a JSON object, and recorded a time with its zone.")
+    facts = {FIELDS.get(name, name): value for name, value in row.items()} | {"trial": bool(row["trial"])}
     facts |= {field: math.nan if facts[field] is None else facts[field] for field in FIELDS.values()}
-    numbers = {metric: math.nan if value is None else value for metric, value in values.items()}
-    return Result(suite=suite, contender=contender, draw=draw, values=numbers, **{**facts, "trial": bool(row["trial"])})
+    numbers = {metric: math.nan if value is None else float(value) for metric, value in values.items()}
+    return Result(suite=suite, contender=contender, draw=draw, values=numbers, **facts)
 
 
-def check_draws(draws: Iterable[int]) -> None:
+def check_draws(draws: Iterable[int], where: str = "") -> None:
     """Refuse draws of which one is missing, and a job without any: their mean would be another."""
     numbers = sorted(set(draws))
     if not numbers or numbers != list(range(1, len(numbers) + 1)):
-        raise InputError(f"draws must be numbered from 1; got {numbers}: a row is lost.")
-
-
-def _check_config(row: Row) -> None:
-    """Refuse a configuration that is not the one of the key, or that the cells that repeat parts of it contradict."""
-    if hashlib.sha256(row["config"].encode("utf-8", "surrogatepass")).hexdigest() != row["key"]:
-        raise InputError(f"config does not hash to key: one of them was changed. config is {quoted(row['config'])}.")
-    try:
-        config, recipe = json.loads(row["config"]), json.loads(row["recipe"])
-        dated = datetime.fromisoformat(row["recorded"]).tzinfo is not None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"config, recipe or recorded cannot be read: {error}.") from error
-    if not isinstance(recipe, dict) or not dated:
-        raise InputError("recipe must be a JSON object, and recorded a time with its zone.")
-    expected = {name: config.get(name) for name in ("source", "target", "protocol", "seed")}
-    for name, value in expected.items():
-        if row[name] != value:
-            raise InputError(f"{name} is {quoted(row[name])} where config says {quoted(value)}.")
+        raise InputError(f"{where}draws must be numbered from 1; got {numbers}: a row is lost.")
 
 
 def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
@@ -265,3 +269,146 @@ def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
         return newer
     changed = any(new[name] and new[name] != old[name] for name in ("source_data", "target_data"))
     return new["error"] is None or (newer and changed)
+
+
+def write_table(path: str | Path, results: Iterable[Result], wanted: Iterable[Wanted] = ()) -> int:
+    """Write results as .csv or .parquet, whole or not at all; how many rows.
+
+    A value is empty where the protocol has no such metric, and NaN where the job failed. A data set that a suite
+    wants and that has no result is a row with nothing but that.
+    """
+    path, results = Path(path), list(results)
+    check_export(path)
+    metrics = sorted({metric for result in results for metric in result.values})
+    rows = [
+        {"suite": one.suite, "contender": one.contender, DRAW: one.draw, **row_of(one), **one.values} for one in results
+    ]
+    rows += [dict(zip(WANTED, place, strict=True)) for place in wanted]
+    facts = list(COLUMNS)
+    if any(one.draw > 1 for one in results):
+        facts.insert(facts.index("seed") + 1, DRAW)
+    columns = [*PLACE, *facts, *metrics]
+    write_atomic(path, _parquet(rows, columns) if path.suffix == ".parquet" else _csv(rows, columns))
+    return len(rows)
+
+
+def check_export(path: Path) -> None:
+    """Refuse what cannot be written, before any work is done."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: a ledger is exported as {' or '.join(SUFFIXES)}.")
+    if path.suffix == ".parquet":
+        arrow()
+
+
+def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+    pa, pq = arrow()
+    kinds = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
+    known = {name: kinds[kind.split()[0]] for name, kind in COLUMNS.items()}
+    known |= {**dict.fromkeys(PLACE, pa.string()), DRAW: pa.int64()}
+    schema = pa.schema([(name, known.get(name, pa.float64())) for name in columns])
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd", write_page_checksum=True)
+    return file.getvalue()
+
+
+def read_records(ledger: Path | None, records: Path | None) -> Contents:
+    """What a ledger holds, or the exported tables of a file or a folder, joined as `dicot bench merge` would."""
+    if (ledger is None) == (records is None):
+        raise InputError("Give either --ledger FILE or --records FILE.")
+    if ledger is not None:
+        return read_contents(ledger)
+    assert records is not None
+    with Ledger(":memory:") as book:
+        book.take([read_contents(path) for path in exports_in(records)])
+        return book.contents()
+
+
+def exports_in(path: Path) -> list[Path]:
+    """The exported tables of a folder, by name; a file is one by itself."""
+    if not path.is_dir():
+        return [path]
+    tables = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+    if not tables:
+        raise InputError(f"The folder {path} holds no {' and no '.join(SUFFIXES)} to read results from.")
+    return tables
+
+
+def read_contents(path: str | Path) -> Contents:
+    """All of a ledger or of an exported table; the file is only read. An InputError where a part of it is wrong."""
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        with Ledger(path, read_only=True) as ledger:
+            return ledger.contents()
+    try:
+        columns, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    except DicotError:
+        raise
+    except Exception as error:  # csv and pyarrow have many for what a damaged file may hold
+        raise InputError(f"{path} cannot be read as a table ({error}). Write or fetch the file again.") from error
+    if lost := [name for name in (*PLACE, *COLUMNS) if name not in columns]:
+        raise InputError(f"{path} is no exported ledger: it lacks {', '.join(lost)}.")
+    metrics = [name for name in columns if name not in (*PLACE, DRAW, *COLUMNS)]
+    known = {name: make().metric_names for name, make in every_protocol().items()}
+    contents = Contents([], [])
+    told: dict[tuple[object, ...], object] = {}  # the facts about a job, and the values of each draw
+    draws: dict[tuple[str, ...], list[int]] = {}
+    for number, cells in enumerate(rows, start=1):
+        try:
+            if cells["key"] in EMPTY:  # what a suite was to cover, and nothing else
+                if any(cell not in EMPTY for name, cell in cells.items() if name not in WANTED):
+                    raise InputError("there is no key, but other cells are filled: the row is not whole.")
+                contents.wanted.append((cells["suite"], cells["source"], cells["target"]))
+                continue
+            result = _result(cells, metrics)
+            if foreign := sorted(result.values.keys() - set(known.get(result.protocol, result.values))):
+                raise InputError(f"{result.protocol} has no metric {', '.join(foreign)}.")
+            job = (result.key, result.recorded)
+            for about, facts in ((job, row_of(result)), ((*job, result.draw), repr(sorted(result.values.items())))):
+                if told.setdefault(about, facts) != facts:
+                    raise InputError("another row says something else about the same job.")
+        except ValueError as error:
+            raise InputError(f"{path}, row {number}: {error}") from error
+        draws.setdefault((*job, result.suite, result.contender), []).append(result.draw)
+        contents.results.append(result)
+    for (key, *_), numbers in draws.items():
+        check_draws(numbers, f"{path}: key {key[:16]}: ")
+    return contents
+
+
+def _read_csv(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """Read cells as text; pandas would fill up a row that was cut off."""
+    text = path.read_bytes().decode("utf-8-sig")
+    if not text.endswith("\n"):
+        raise InputError(f"{path} was cut off: its last line has no end. Write or fetch the file again.")
+    columns, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), strict=True))
+    return columns, [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _read_parquet(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    table = read_table(path)
+    return list(table.schema.names), table.to_pylist()
+
+
+def _result(cells: dict[str, Any], metrics: Sequence[str]) -> Result:
+    row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
+    values = {name: cells[name] for name in metrics if cells[name] not in EMPTY}
+    if not values:
+        raise InputError("there are no scores: the row is not whole.")
+    return result_of(row, cells["suite"], cells["contender"], _cell(cells.get(DRAW, 1), "INTEGER"), values)
+
+
+def _cell(value: Any, kind: str) -> Any:
+    """A cell of either kind of table as the ledger holds it."""
+    if value in EMPTY:  # an empty text of a CSV file may be a text; what a Parquet file lacks is not there
+        return value if "TEXT NOT NULL" in kind else None
+    if kind.startswith("INTEGER"):
+        return int(value)
+    return float(value) if kind == "REAL" else value

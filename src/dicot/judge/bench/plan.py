@@ -1,7 +1,7 @@
 """What of a suite remains to be run, and why the rest does not."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dicot.core.errors import DicotError, InputError, MissingDataError
@@ -10,7 +10,7 @@ from dicot.data.datasets import card, is_path
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, unique_jobs, units_of
 from dicot.judge.evaluation.loading import load_labelled
-from dicot.judge.evaluation.result import Result
+from dicot.judge.result import Result
 
 STATES = ("to run", "recorded", "failed", "no data", "unusable")
 
@@ -36,9 +36,8 @@ class Plan:
     @property
     def finished(self) -> set[str]:
         """The fits, by key, whose jobs are all recorded: nothing has to be kept to go on with them."""
-        return {job.fit_key for job in self.jobs} - {
-            job.fit_key for job in self.jobs if self.states[job.key] != "recorded"
-        }
+        unfinished = {job.fit_key for job in self.jobs if self.states[job.key] != "recorded"}
+        return {job.fit_key for job in self.jobs} - unfinished
 
     def counts(self) -> dict[str, Counter[str]]:
         """Count the jobs in each state, by contender."""
@@ -58,10 +57,6 @@ class _Facts:
     fingerprint: str = ""  # where all of it was read
     note: str = ""
 
-    def is_too_small(self, job: Job) -> bool:
-        """Whether it has fewer training cases than a batch of the job."""
-        return self.error is None and _batch_size(job) > self.n_train
-
     def problem(self, wanted: JobData) -> DicotError | None:
         """Why a job cannot use these channels of it."""
         if self.error is None and max(wanted.channels or (0,)) >= self.n_channels:
@@ -77,80 +72,65 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
     machine and its fingerprint is another, the job runs again; where it is not here, nothing can be compared and the
     row stands.
     """
-    unique = unique_jobs(jobs)
+    jobs = unique_jobs(jobs)
     recorded = {result.key: result for result in ledger.results()}
-    rows = [recorded[job.key] for job in unique if job.key in recorded]
+    rows = [recorded[job.key] for job in jobs if job.key in recorded]
     facts = _look(
-        dict.fromkeys(data.name for job in unique for data in (job.source, job.target)),
+        dict.fromkeys(data.name for job in jobs for data in (job.source, job.target)),
         {name for row in rows for name in (row.source, row.target)},
     )
-    too_large = {job.key: job for job in unique if facts[job.source.name].is_too_small(job)}
-    unique = [job for job in unique if job.key not in too_large]
-    current = {name: one.fingerprint for name, one in facts.items() if one.fingerprint}
-    problems = {
-        data: problem
-        for job in unique
-        for data in (job.source, job.target)
-        if (problem := facts[data.name].problem(data)) is not None
-    }
-
-    def state(job: Job) -> str:
+    changed = {row.key: names for row in rows if (names := _changed(row, facts))}
+    planned, states, problems = list[Job](), dict[str, str](), dict[str, DicotError]()
+    too_large: dict[str, set[int]] = {}  # batches
+    for job in jobs:
+        source, batch = facts[job.source.name], int(job.contender.settings.get("batch_size", 0))
+        if source.error is None and batch > source.n_train:
+            too_large.setdefault(job.source.name, set()).add(batch)
+            continue
+        planned.append(job)
+        found = {one.name: why for one in (job.source, job.target) if (why := facts[one.name].problem(one)) is not None}
+        problems |= found
         row = recorded.get(job.key)
-        if row is not None and not _changed(row, current) and (row.error is None or not retry_failed):
-            return "recorded" if row.error is None else "failed"
-        reasons = [problems[data] for data in (job.source, job.target) if data in problems]
-        missing = any(isinstance(reason, MissingDataError) for reason in reasons)
-        return "no data" if missing else "unusable" if reasons else "to run"
-
+        if row is not None and job.key not in changed and (row.error is None or not retry_failed):
+            states[job.key] = "recorded" if row.error is None else "failed"
+        elif any(isinstance(why, MissingDataError) for why in found.values()):
+            states[job.key] = "no data"
+        else:
+            states[job.key] = "unusable" if found else "to run"
+    notes = [one.note for one in facts.values() if one.note]
+    for name, sizes in too_large.items():
+        batches = ", ".join(map(str, sorted(sizes)))
+        notes.append(f"{name} has {facts[name].n_train} training cases: batches of {batches} are left out")
     return Plan(
-        tuple(unique),
-        {job.key: state(job) for job in unique},
-        tuple(sorted({data.name for data, why in problems.items() if isinstance(why, MissingDataError)})),
-        {data.name: str(why) for data, why in problems.items() if not isinstance(why, MissingDataError)},
-        (*(one.note for one in facts.values() if one.note), *_left_out(too_large.values(), facts)),
-        tuple(sorted({name for row in rows for name in _changed(row, current)})),
+        tuple(planned),
+        states,
+        tuple(sorted(name for name, why in problems.items() if isinstance(why, MissingDataError))),
+        {name: str(why) for name, why in problems.items() if not isinstance(why, MissingDataError)},
+        tuple(notes),
+        tuple(sorted({name for names in changed.values() for name in names})),
     )
 
 
-def _left_out(jobs: Iterable[Job], facts: Mapping[str, _Facts]) -> list[str]:
-    """Say which batches are larger than the training part of a data set."""
-    sizes: dict[str, set[int]] = {}
-    for job in jobs:
-        sizes.setdefault(job.source.name, set()).add(_batch_size(job))
-    return [
-        f"{name} has {facts[name].n_train} training cases: batches of {', '.join(map(str, sorted(found)))} are left out"
-        for name, found in sizes.items()
-    ]
-
-
-def _batch_size(job: Job) -> int:
-    return int(job.contender.settings.get("batch_size", 0))
-
-
-def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Facts]:
+def _look(names: Mapping[str, None], compared: set[str]) -> dict[str, _Facts]:
     """Look at each of these data sets: at all of a file and of what is compared with a row, else at the card."""
-    names = list(names)
     facts = {}
     with Bar("look at data", len(names)) as bar:
         for done, name in enumerate(names):
             bar.update(done, name)
             try:
-                facts[name] = _facts(name, compared)
+                known = None if is_path(name) else card(name)  # an error where it is not here: nothing is downloaded
+                if known is not None and name not in compared:
+                    facts[name] = _Facts(None, known.n_channels, known.n_train)
+                    continue
+                loaded = load_labelled(name)
+                train = loaded.split.train
+                facts[name] = _Facts(None, train.n_channels, len(train), loaded.fingerprint, loaded.note)
             except DicotError as error:  # one data set less, and no reason to end
                 facts[name] = _Facts(error)
     return facts
 
 
-def _facts(name: str, compared: set[str]) -> _Facts:
-    known = None if is_path(name) else card(name)  # an error where it is not here, and nothing is downloaded
-    if known is not None and name not in compared:
-        return _Facts(n_channels=known.n_channels, n_train=known.n_train)
-    loaded = load_labelled(name)
-    train = loaded.split.train
-    return _Facts(None, train.n_channels, len(train), loaded.fingerprint, loaded.note)
-
-
-def _changed(row: Result, current: dict[str, str]) -> list[str]:
+def _changed(row: Result, facts: Mapping[str, _Facts]) -> list[str]:
     """Which of the row's data sets are known to be others now."""
     pairs = ((row.source, row.source_data), (row.target, row.target_data))
-    return [name for name, then in pairs if then and current.get(name, then) != then]
+    return [name for name, then in pairs if then and (facts[name].fingerprint or then) != then]

@@ -6,19 +6,20 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from sklearn.base import clone
 
 from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
 from dicot.data.cases import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
+from dicot.methods import METHODS
+from dicot.model.controls import CONTROLS
+from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
 
-if TYPE_CHECKING:
-    from dicot.model.estimator import TimeSeriesEmbedder
-
-# What a contender stands for in a comparison.
-PRETRAINED, SUPERVISED, CONTROL, BASELINE = ROLES = ("pretrained", "supervised", "control", "baseline")
 REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
 SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
@@ -58,8 +59,6 @@ class Contender:
 
     @property
     def needs_labels(self) -> bool:
-        from dicot.methods import METHODS
-
         return self.own.needs_labels if self.own is not None else _needs_labels(METHODS.get(self.kind))
 
     @property
@@ -70,8 +69,6 @@ class Contender:
     @property
     def trained(self) -> bool:
         """Whether it is a registered method, whose training takes a schedule and can be continued."""
-        from dicot.methods import METHODS
-
         return self.own is None and self.kind in METHODS
 
     @property
@@ -82,9 +79,6 @@ class Contender:
     @property
     def role(self) -> str:
         """What it stands for in a comparison: one of ROLES."""
-        from dicot.methods import METHODS
-        from dicot.model.controls import CONTROLS
-
         model = _embedder_of(self)
         kind = getattr(model, "method_", self.kind) if self.kind == SAVED else self.kind
         if kind in CONTROLS:
@@ -109,12 +103,14 @@ class Contender:
         digest = find_preset(self.settings["preset"]).digest() if "preset" in self.settings else None
         settings, params = dict(self.settings), dict(self.method_params)
         plain = given(kind=self.kind, method_params=params, settings=settings, preset=digest)
-        told: dict[str, Any] = json.loads(json.dumps(plain, default=described))
-        try:
-            json.dumps(plain)
-        except TypeError:
-            return {**told, "name": self.name}
-        return plain if self.own is None else {**told, "name": self.name}
+        objects: list[Any] = []
+
+        def in_words(value: Any) -> Any:
+            objects.append(value)
+            return described(value)
+
+        told: dict[str, Any] = json.loads(json.dumps(plain, default=in_words))
+        return {**told, "name": self.name} if objects or self.own is not None else told
 
     def make(self, seed: int, **circumstances: Any) -> Transformer:
         """Make a fresh transformer; settings come before the family, device and verbosity of the run."""
@@ -123,8 +119,6 @@ class Contender:
         if self.kind in CLASSICAL:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
-        from dicot.model.estimator import TimeSeriesEmbedder
-
         lookup(registered(), self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
@@ -166,9 +160,6 @@ class Scaled:
 
 def registered() -> dict[str, Any]:
     """Everything that can be a contender by its name."""
-    from dicot.methods import METHODS
-    from dicot.model.controls import CONTROLS
-
     return {**PRESETS, **METHODS, **CONTROLS, **CLASSICAL}
 
 
@@ -177,8 +168,6 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
 
     A baseline takes `scale` alone.
     """
-    from dicot.methods import METHODS
-
     lookup(registered(), name, "contender")
     if name in PRESETS and name not in METHODS:
         made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
@@ -199,7 +188,7 @@ def own(
     return Contender(name, "own", {}, settings, Own(make, needs_labels, fixed))
 
 
-def saved(name: str, model: "TimeSeriesEmbedder") -> Contender:
+def saved(name: str, model: TimeSeriesEmbedder) -> Contender:
     """A fitted model as it is."""
     digest = hashlib.sha256()
     for key, tensor in sorted({**model.encoder_.state_dict(), **model.composition_.tensors()}.items()):
@@ -213,10 +202,6 @@ def as_contender(one: Any, name: str | None = None) -> Contender:
 
     An estimator is cloned for each seed, with its `random_state` set to it.
     """
-    from sklearn.base import clone
-
-    from dicot.methods import METHODS
-
     if isinstance(one, Contender):
         return one
     if isinstance(one, str):
@@ -258,8 +243,6 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
 
     Those of the first encoder have their plain names, those of another one say which contender they belong to.
     """
-    from dicot.model.controls import CONTROLS
-
     known: list[Mapping[str, Any]] = []
     added: list[Contender] = []
     for one in contenders:
@@ -281,10 +264,8 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
     return [*contenders, *(one for one in added if one.name not in taken)]
 
 
-def _untrained(model: "TimeSeriesEmbedder", kind: str) -> Callable[[int], Transformer]:
+def _untrained(model: TimeSeriesEmbedder, kind: str) -> Callable[[int], Transformer]:
     """Make a control of a model: everything is the model's but its weights."""
-    from sklearn.base import clone
-
     # A control is named as a method is, which alone would choose another preset.
     preset = preset_name(model.preset, model.method)
 
@@ -295,10 +276,8 @@ def _untrained(model: "TimeSeriesEmbedder", kind: str) -> Callable[[int], Transf
     return make
 
 
-def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
+def _embedder_of(one: Contender) -> TimeSeriesEmbedder | None:
     """The estimator behind a contender of one's own, where it is one of ours."""
-    from dicot.model.estimator import TimeSeriesEmbedder
-
     if one.own is None:
         return None
     made: Any = one.own.make(0)
@@ -308,8 +287,6 @@ def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
 
 def _method_of(estimator: Any) -> Any:
     """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
-    from dicot.model.estimator import TimeSeriesEmbedder
-
     method = getattr(estimator, "method", None)
     if method is not None or not isinstance(estimator, TimeSeriesEmbedder):
         return method
@@ -322,8 +299,6 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
 
     Those of a TimeSeriesEmbedder are flat, as they were when the first results were recorded.
     """
-    from dicot.model.estimator import TimeSeriesEmbedder
-
     estimator = estimator or TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
     if issubclass(estimator, TimeSeriesEmbedder):  # the same key whatever the default becomes

@@ -16,12 +16,11 @@ from dicot.data.labels import labelled
 from dicot.judge.evaluation.contenders import named_contenders, with_controls
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.judge.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
-from dicot.judge.evaluation.model_protocols import Fitted, ModelProtocol, every_protocol
-from dicot.judge.evaluation.result import TIDY, Result
 from dicot.judge.evaluation.run import Embedded, OnFit, Site, run_units, score_embedded
-from dicot.judge.protocols import AUTHORS, PROTOCOLS, SUBSETS, Features, Protocol
-from dicot.judge.protocols.base import AnyProtocol
-from dicot.judge.protocols.metrics import CaseScores
+from dicot.judge.protocols import PROTOCOLS, Features, ModelProtocol, Protocol, every_protocol
+from dicot.judge.protocols.base import AUTHORS, SUBSETS, AnyProtocol, CaseScores
+from dicot.judge.protocols.network import Fitted
+from dicot.judge.result import TIDY, Result
 
 if TYPE_CHECKING:
     import pandas

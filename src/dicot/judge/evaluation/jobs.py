@@ -10,9 +10,9 @@ from typing import Any
 
 from dicot.core.errors import lookup
 from dicot.judge.evaluation.contenders import Contender, described, given
-from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
-from dicot.judge.evaluation.result import Result
+from dicot.judge.protocols import every_protocol
 from dicot.judge.protocols.base import AUTHORS, AnyProtocol
+from dicot.judge.result import Result
 
 # Facts about a training that have a field of their own in a result; the rest is kept together.
 TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
@@ -72,7 +72,7 @@ class Job:
     @property
     def unit_key(self) -> str:
         """The same for jobs that do share one."""
-        return f"{self.fit_key}-alone" if runs_alone(self.protocol) else self.fit_key
+        return f"{self.fit_key}-alone" if self.scorer().alone else self.fit_key
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Unit:
     @property
     def alone(self) -> bool:
         """Whether something is measured that others would disturb."""
-        return any(runs_alone(job.protocol) for job in self.jobs)
+        return any(job.scorer().alone for job in self.jobs)
 
     @property
     def seeds(self) -> list[int]:

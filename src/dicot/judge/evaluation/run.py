@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dicot.core.device import describe_device, load_optimisers, peak_memory
 from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled_cases
@@ -20,13 +21,13 @@ from dicot.data.datasets import paper_subset_seed
 from dicot.judge.evaluation.contenders import Frozen
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Loaded, Shelf
-from dicot.judge.evaluation.model_protocols import Fitted, ModelProtocol
-from dicot.judge.evaluation.result import Result
-from dicot.judge.protocols import PER_SEED, Features, Protocol, SubsetSeed
+from dicot.judge.protocols import Features, ModelProtocol, Protocol
+from dicot.judge.protocols.base import PER_SEED, SubsetSeed
+from dicot.judge.protocols.network import Fitted
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
-
-if TYPE_CHECKING:
-    from dicot.train.record import Checkpoint
+from dicot.judge.result import Result
+from dicot.model.estimator import TimeSeriesEmbedder, fit_many
+from dicot.train.record import Checkpoint
 
 CHECKPOINT_SECONDS = 30.0
 KEY = 32  # letters of a fit's key that its checkpoint is called by
@@ -49,15 +50,6 @@ class Site:
     verbose: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
-    def checkpoint(self, unit: Unit, source: Loaded) -> "Checkpoint | None":
-        """None for what is not trained, and for a fit that is measured."""
-        from dicot.train.record import Checkpoint
-
-        if self.work is None or not unit.first.contender.trained or unit.alone:
-            return None
-        path = self.work / f"{unit.key[:KEY]}-{source.fingerprint}.safetensors"
-        return Checkpoint(path, self.checkpoint_seconds, overwrite=True)  # one of another version is no failure
-
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
@@ -70,6 +62,28 @@ class Embedded:
 
 
 Score = Callable[[Embedded], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """A unit with what its fit needs, and what is known of all its results."""
+
+    unit: Unit
+    source: Loaded
+    model: Any
+    facts: Facts
+    checkpoint: Checkpoint | None  # None for what is not trained, and for a fit that is measured
+
+    def cases(self) -> tuple[Any, Any]:
+        """Return all cases and no label, or for a contender that needs labels the labelled ones with theirs."""
+        if not self.unit.first.contender.needs_labels:
+            return cases_for(self.model, replace(self.source.split.train, y=None)), None
+        labelled = labelled_cases(self.source.split.train)
+        return cases_for(self.model, labelled), labelled.y
+
+    def fitted(self, seconds: float, memory: int = 0) -> Fitted:
+        resumed = self.checkpoint is not None and self.checkpoint.resumed
+        return Fitted(self.model, math.nan if resumed else seconds, memory)
 
 
 def run_units(
@@ -86,31 +100,42 @@ def run_units(
     `score` may leave the scoring of embeddings to others; `on_fit` is told of each fit before it is scored, and of
     each that failed.
     """
-    from dicot.core.device import describe_device
-
     score = score or partial(score_embedded, record=record)
-    sources: dict[str, Loaded] = {}
-    for unit in units:
-        try:
-            sources[unit.key] = shelf.get(unit.first.source)
-        except Exception as error:
-            fail(unit.jobs, error, record)
 
-    def assess(unit: Unit, fitted: Fitted | Exception) -> None:
-        on_fit(unit, fitted)
-        source = sources[unit.key]
-        facts = {"source_data": source.fingerprint, "device": describe_device(site.device, site.alone)}
+    def assess(fit: _Attempt, fitted: Fitted | Exception) -> None:
+        on_fit(fit.unit, fitted)
         if isinstance(fitted, Exception):
-            fail(unit.jobs, fitted, record, facts)
+            fail(fit.unit.jobs, fitted, record, fit.facts)
             return
-        for target, jobs in unit.by_target().items():
-            load = partial(shelf.get, target) if target != unit.first.source else lambda: source
-            _assess(fitted, jobs, load, {**facts, **_fit_facts(fitted)}, record, score)
-        if checkpoint := site.checkpoint(unit, source):
-            remove_leftovers(checkpoint.path)
-            checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
+        facts = {**fit.facts, **_fit_facts(fitted)}
+        for target, jobs in fit.unit.by_target().items():
+            try:
+                data = fit.source if target == fit.unit.first.source else shelf.get(target)
+            except Exception as error:
+                fail(jobs, error, record, facts)
+            else:
+                _assess(fitted, jobs, data, {**facts, "target_data": data.fingerprint}, record, score)
+        if fit.checkpoint is not None:
+            remove_leftovers(fit.checkpoint.path)
+            fit.checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
 
-    _fit([unit for unit in units if unit.key in sources], sources, site, assess)
+    if any(unit.first.contender.trained for unit in units):
+        load_optimisers()
+    fits: list[_Attempt] = []
+    for unit in units:
+        facts: dict[str, Any] = {}
+        try:
+            source = shelf.get(unit.first.source)
+            facts = {"source_data": source.fingerprint, "device": describe_device(site.device, site.alone)}
+            fits.append(_Attempt(unit, source, _made(unit, source, site), facts, _checkpoint(unit, source, site)))
+        except Exception as error:
+            on_fit(unit, error)
+            fail(unit.jobs, error, record, facts)
+    if len(fits) > 1:
+        _fit_together(fits, site, assess)
+    else:
+        for fit in fits:
+            assess(fit, _fit_alone(fit, site))
 
 
 def fail(jobs: Iterable[Job], error: Exception, record: Record, facts: Facts | None = None) -> None:
@@ -129,12 +154,9 @@ def score_embedded(given: Embedded, record: Record, on_draws: OnDraws = lambda j
     for job in given.jobs:
         protocol = job.scorer()
         assert isinstance(protocol, Protocol)
-        scores = protocol.score_draws if job.draws else partial(_one_draw, protocol.on_subset(_subset_seed(job)))
-        _score(job, partial(scores, given.train, given.test, seed=job.seed), given.facts, record, on_draws)
-
-
-def _one_draw(protocol: Protocol, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
-    return [protocol.score(train, test, seed=seed)]
+        chosen = protocol if job.draws else protocol.on_subset(_subset_seed(job))
+        compute = partial(chosen.score_draws, given.train, given.test, seed=job.seed)
+        _score(job, compute, given.facts, record, on_draws)
 
 
 def _subset_seed(job: Job) -> SubsetSeed:
@@ -153,16 +175,8 @@ def _fit_facts(fitted: Fitted) -> dict[str, Any]:
     return {"recipe": used, "fit_seconds": fitted.seconds, "peak_memory": fitted.peak_memory}
 
 
-def _assess(
-    fitted: Fitted, jobs: Sequence[Job], load: Callable[[], Loaded], facts: Facts, record: Record, score: Score
-) -> None:
+def _assess(fitted: Fitted, jobs: Sequence[Job], data: Loaded, facts: Facts, record: Record, score: Score) -> None:
     """Score the jobs of one target: the network itself, and embeddings, which are made once."""
-    try:
-        data = load()
-    except Exception as error:
-        fail(jobs, error, record, facts)
-        return
-    facts = {**facts, "target_data": data.fingerprint}
     embedded = []
     for job in jobs:
         protocol = job.scorer()
@@ -207,8 +221,6 @@ def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:
 
 def cases_for(model: Any, windows: Windows) -> Any:
     """Return Windows for an embedder, which takes them as they are, and the array for any other transformer."""
-    from dicot.model.estimator import TimeSeriesEmbedder
-
     inner = model.model if isinstance(model, Frozen) else model
     return windows if isinstance(inner, TimeSeriesEmbedder) else windows.x
 
@@ -236,90 +248,52 @@ def _score(
     record(job, [job.result(v, None, n, **facts, score_seconds=seconds) for n, v in enumerate(draws, start=1)])
 
 
-def _fit(units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit) -> None:
-    """Fit the contender of each unit, on a GPU several at once; a fit that was interrupted goes on."""
-    from dicot.core.device import load_optimisers
-
-    if any(unit.first.contender.trained for unit in units):
-        load_optimisers()
-    models = []
-    for unit in units:
-        family, first = sources[unit.key].split.family, unit.first
-        try:
-            made = first.contender.make(first.seed, family=family, device=site.device, verbose=site.verbose)
-        except Exception as error:
-            on_fit(unit, error)
-        else:
-            models.append((unit, made))
-    if len(models) > 1:
-        _fit_together(models, sources, site, on_fit)
-    else:
-        for unit, model in models:
-            _fit_alone(unit, model, sources[unit.key], site, on_fit)
+def _made(unit: Unit, source: Loaded, site: Site, **settings: Any) -> Any:
+    first = unit.first
+    contender = replace(first.contender, settings={**first.contender.settings, **settings})
+    return contender.make(first.seed, family=source.split.family, device=site.device, verbose=site.verbose)
 
 
-def _training_cases(unit: Unit, model: Any, source: Loaded) -> tuple[Any, Any]:
-    """Return all cases and no label, or for a contender that needs labels the labelled ones with theirs."""
-    if not unit.first.contender.needs_labels:
-        return cases_for(model, replace(source.split.train, y=None)), None
-    labelled = labelled_cases(source.split.train)
-    return cases_for(model, labelled), labelled.y
-
-
-def _fit_alone(unit: Unit, model: Any, source: Loaded, site: Site, on_fit: OnFit) -> None:
-    from dicot.core.device import peak_memory
-
-    checkpoint = site.checkpoint(unit, source)
-    resumed = checkpoint is not None and checkpoint.path.exists()
-    fitted: Fitted | Exception
-    try:
-        x, y = _training_cases(unit, model, source)
-        if unit.alone and unit.first.contender.trained:
-            _warm_up(unit, site, source)
-        with peak_memory(site.device) as peak:
-            started = time.perf_counter()
-            model.fit(x, y, **({"checkpoint": checkpoint} if checkpoint else {}))
-            seconds = time.perf_counter() - started
-            fitted = Fitted(model, math.nan if resumed else seconds, peak())
-    except Exception as error:
-        fitted = error
-    on_fit(unit, fitted)
+def _checkpoint(unit: Unit, source: Loaded, site: Site) -> Checkpoint | None:
+    if site.work is None or not unit.first.contender.trained or unit.alone:
+        return None
+    path = site.work / f"{unit.key[:KEY]}-{source.fingerprint}.safetensors"
+    return Checkpoint(path, site.checkpoint_seconds, overwrite=True)  # one of another version is no failure
 
 
 _warm: set[tuple[str, str]] = set()  # contenders and devices that this process has fitted
 
 
-def _warm_up(unit: Unit, site: Site, source: Loaded) -> None:
-    """Fit a contender for two steps before it is measured for the first time: what is loaded then belongs to no fit."""
-    first = unit.first
-    if (first.contender.name, site.device) not in _warm:
-        settings = {**first.contender.settings, "steps": 2}
-        model = replace(first.contender, settings=settings).make(
-            first.seed, family=source.split.family, device=site.device, verbose=False
-        )
-        x, y = _training_cases(unit, model, source)
-        model.fit(x, y).transform(x)
-        _warm.add((first.contender.name, site.device))
+def _fit_alone(fit: _Attempt, site: Site) -> Fitted | Exception:
+    contender = fit.unit.first.contender
+    try:
+        x, y = fit.cases()
+        if fit.unit.alone and contender.trained and (contender.name, site.device) not in _warm:
+            # Two steps before it is measured for the first time: what is loaded then belongs to no fit.
+            _made(fit.unit, fit.source, replace(site, verbose=False), steps=2).fit(x, y).transform(x)
+            _warm.add((contender.name, site.device))
+        with peak_memory(site.device) as peak:
+            started = time.perf_counter()
+            fit.model.fit(x, y, **({"checkpoint": fit.checkpoint} if fit.checkpoint else {}))
+            return fit.fitted(time.perf_counter() - started, peak())
+    except Exception as error:
+        return error
 
 
-def _fit_together(models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit) -> None:
-    """The seconds of each are its own share; whose the memory is cannot be told."""
-    from dicot.model.estimator import fit_many
-
-    unfinished = set(range(len(models)))
+def _fit_together(fits: Sequence[_Attempt], site: Site, on_fit: Callable[[_Attempt, Fitted | Exception], None]) -> None:
+    """Fit several at once on a GPU. The seconds of each are its own share; whose the memory is cannot be told."""
+    unfinished = set(range(len(fits)))
 
     def done(number: int, error: Exception | None = None) -> None:
         unfinished.discard(number)
-        unit, model = models[number]
-        on_fit(unit, error or Fitted(model, math.nan if resumed[number] else model.history_.seconds))
+        fit = fits[number]
+        on_fit(fit, error or fit.fitted(fit.model.history_.seconds))
 
-    checkpoints = [site.checkpoint(unit, sources[unit.key]) for unit, _ in models]
-    resumed = [checkpoint is not None and checkpoint.path.exists() for checkpoint in checkpoints]
     try:
         fit_many(
-            [model for _, model in models],
-            [_training_cases(unit, model, sources[unit.key]) for unit, model in models],
-            checkpoints=checkpoints,
+            [fit.model for fit in fits],
+            [fit.cases() for fit in fits],
+            checkpoints=[fit.checkpoint for fit in fits],
             at_once=site.at_once,
             on_fit=done,
             on_error=done,

@@ -1,33 +1,64 @@
-"""The contract of a protocol: labelled embeddings in, named numbers out."""
+"""The contract of a protocol, labelled embeddings in and named numbers out, and what the numbers are."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from dicot.core.errors import InputError
-from dicot.judge.protocols.metrics import Metric
 
 Floats = NDArray[np.float64]
 Labels = NDArray[Any]
 SubsetSeed = int | Literal["run"]  # draws labelled cases: the same ones in all runs, or others with each run's seed
 
-AUTHORS, PER_SEED = "authors", "per-seed"  # the one draw of a job: the authors', or one by the seed of the run
-SUBSETS = (AUTHORS, PER_SEED)
+AUTHORS, PER_SEED = SUBSETS = ("authors", "per-seed")  # the one draw of a job: the authors', or one by the run's seed
 
 
-def _checked_labels(y: ArrayLike | None) -> Labels:
-    if y is None:
-        raise InputError("A protocol needs one label per case, but y is missing. Load a labelled data set or pass y.")
-    labels = np.asarray(y)
-    if labels.dtype == object and all(isinstance(v, str) for v in labels.ravel()):  # a pandas column of strings
-        labels = labels.astype(str)
-    if labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels)):
-        labels = labels.astype(np.int64)  # whole numbers, as a text file gives them
-    if labels.dtype.kind not in "biuU":
-        raise InputError(f"Labels must be integers or strings; got {labels.dtype}. Convert them first.")
-    return labels
+@dataclass(frozen=True)
+class Metric:
+    """A number that a protocol gives."""
+
+    name: str  # in files and tables
+    higher_is_better: bool = True
+    decimals: int = 2
+    headline: bool = True  # shown in tables for people; files hold every metric
+
+
+CLASSIFICATION_METRICS = (
+    Metric("accuracy"),
+    Metric("macro_f1"),
+    Metric("macro_precision", headline=False),
+    Metric("macro_recall", headline=False),
+)
+CLUSTERING_METRICS = (Metric("nmi", decimals=3), Metric("ari", decimals=3))
+COST_METRICS = (
+    Metric("step_ms", higher_is_better=False),
+    Metric("peak_mib", higher_is_better=False, decimals=0),
+    Metric("fit_seconds", higher_is_better=False),
+    Metric("embed_seconds", higher_is_better=False, decimals=3),  # all labelled cases of both parts
+    Metric("encoded", higher_is_better=False),  # time steps in a training step for each time step of a case
+)
+COSTS = tuple(metric.name for metric in COST_METRICS)
+
+
+class CaseScores(dict[str, float]):
+    """Scores of one draw that also know which cases were classified right: what a paired test needs."""
+
+    def __init__(self, values: Mapping[str, float], right: NDArray[np.bool_]) -> None:
+        super().__init__(values)
+        self.right = right  # (N,)
+
+
+def classification_scores(truth: Labels, predicted: Labels) -> CaseScores:
+    """Compute accuracy and macro averages in percent; a class that is never predicted counts as 0."""
+    precision, recall, f1, _ = precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)
+    values = (accuracy_score(truth, predicted), f1, precision, recall)
+    scores = {metric.name: 100.0 * float(value) for metric, value in zip(CLASSIFICATION_METRICS, values, strict=True)}
+    return CaseScores(scores, np.asarray(truth == predicted))
 
 
 class Features:
@@ -40,8 +71,13 @@ class Features:
     __slots__ = ("stored", "y")
 
     def __init__(self, x: ArrayLike, y: ArrayLike | None) -> None:
-        given = np.asarray(x)
-        labels = _checked_labels(y)
+        given, labels = np.asarray(x), np.asarray(y)
+        if labels.dtype == object and all(isinstance(v, str) for v in labels.ravel()):  # a pandas column of strings
+            labels = labels.astype(str)
+        if labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels)):
+            labels = labels.astype(np.int64)  # whole numbers, as a text file gives them
+        if labels.dtype.kind not in "biuU":
+            raise InputError(f"Each case needs an integer or a string as its label; got {labels.dtype}.")
         if given.ndim != 2 or given.size == 0 or labels.shape != given.shape[:1]:
             raise InputError(
                 f"Features must have shape (cases, features) and labels (cases,); got {given.shape} and {labels.shape}."
@@ -94,7 +130,6 @@ class AnyProtocol(ABC):
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """What its numbers are called."""
         return tuple(metric.name for metric in self.metrics)
 
     @property
@@ -119,10 +154,7 @@ class Protocol(AnyProtocol):
         return [self.score(train, test, seed=seed)]
 
     def without_draws(self, y: Labels) -> "Protocol":
-        """Return what the protocol comes to with these training labels.
-
-        That is another protocol where every draw would take them all.
-        """
+        """Return what the protocol comes to with these training labels: another one where each draw takes them all."""
         return self
 
 

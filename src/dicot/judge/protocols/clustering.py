@@ -4,8 +4,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
 
-from dicot.judge.protocols.base import Features, Protocol, check_classes
-from dicot.judge.protocols.metrics import CLUSTERING_METRICS
+from dicot.judge.protocols.base import CLUSTERING_METRICS, Features, Protocol, check_classes
 
 
 class KMeansClustering(Protocol):

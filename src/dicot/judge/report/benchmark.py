@@ -14,9 +14,8 @@ from dicot.core.errors import InputError, did_you_mean
 from dicot.data.datasets import family_of
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
-from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.metrics import COSTS
+from dicot.judge.protocols.base import COSTS
 from dicot.judge.report.best import SUBJECT, gains
 from dicot.judge.report.figures import critical_difference, time_scatter
 from dicot.judge.report.frame import (
@@ -42,6 +41,7 @@ from dicot.judge.report.standings import Block, baseline_line, baseline_table, b
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, gap_row, training_gaps
+from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 
 JOIN = "+"  # between the names of suites that are one report
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."

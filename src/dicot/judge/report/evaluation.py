@@ -14,11 +14,12 @@ from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
 from dicot.data import Split
 from dicot.data.collection import labelled_cases
-from dicot.judge.bench.exchange import write_table
-from dicot.judge.evaluation import Evaluation, every_protocol
+from dicot.judge.bench.ledger import write_table
+from dicot.judge.evaluation import Evaluation
 from dicot.judge.evaluation.run import embed_labelled
-from dicot.judge.protocols import Features, fit_probe
+from dicot.judge.protocols import Features, every_protocol
 from dicot.judge.protocols.base import Labels
+from dicot.judge.protocols.linear import fit_linear
 from dicot.judge.protocols.subsets import stratified_cap
 from dicot.judge.report.figures import class_series, confusion, dots, loss_curve, map_panels, series_text
 from dicot.judge.report.frame import shown_metrics
@@ -115,7 +116,7 @@ def case_parts(
         figures={"series": partial(class_series, x, train, channels, classes)},
         text=series_text(len(np.unique(train)), x.shape[1]),
     )
-    guesses = named(fit_probe(embedded[0]).predict(embedded[1].x))
+    guesses = named(fit_linear(embedded[0]).predict(embedded[1].x))
     flat = tsne(embedded[1].x, seed=0, rows=stratified_cap(embedded[1].y, POINTS))
     wrong = flat.points[(guesses != test)[flat.rows]]
     yield Part(

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 import pandas as pd
 
-from dicot.judge.protocols.metrics import find_metric
+from dicot.judge.protocols import find_metric
 from dicot.judge.report.frame import (
     CONTROLS,
     contender_of,

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
-from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, COSTS, find_metric
+from dicot.judge.protocols import find_metric
+from dicot.judge.protocols.base import CLASSIFICATION_METRICS, COSTS
 from dicot.judge.report.frame import NOISE, direction, seeds_of
 from dicot.judge.report.scores import equal_note, equal_protocols, failures
 from dicot.judge.report.stats import Noise, gap_interval, mean_noise, paired_noise, shares_noise
 from dicot.judge.report.tables import Table, signed, text_table
+from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 
 Right = Mapping[tuple[str, str, int], NDArray[np.float32]]  # by contender, protocol and seed, as an Evaluation has it
 

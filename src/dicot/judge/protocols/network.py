@@ -2,20 +2,17 @@
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 from dicot.data import Split
 from dicot.data.collection import labelled_cases
-from dicot.judge.protocols import PROTOCOLS, SubsetSeed
-from dicot.judge.protocols.base import AnyProtocol
-from dicot.judge.protocols.metrics import (
+from dicot.judge.protocols.base import (
     CLASSIFICATION_METRICS,
     COST_METRICS,
-    REGISTRIES,
+    AnyProtocol,
+    SubsetSeed,
     classification_scores,
 )
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction, subset_seeds
@@ -135,7 +132,14 @@ class TrainingTime(ModelProtocol):
         from dicot.train.encoded import encoded_per_time_step
 
         model, history = fitted.model, fitted.model.history_
-        values = {"fit_seconds": fitted.seconds, "embed_seconds": min(_seconds_to_embed(model, data) for _ in range(3))}
+        parts = [labelled_cases(part) for part in (data.train, data.test) if part is not None]
+        times = []
+        for _ in range(3):
+            started = time.perf_counter()
+            for part in parts:
+                model.transform(part)
+            times.append(time.perf_counter() - started)
+        values = {"fit_seconds": fitted.seconds, "embed_seconds": min(times)}
         if len(history):
             values["step_ms"] = 1e3 * history.seconds / len(history)
             values["encoded"] = encoded_per_time_step(
@@ -144,29 +148,3 @@ class TrainingTime(ModelProtocol):
         if fitted.peak_memory:
             values["peak_mib"] = fitted.peak_memory / 2**20
         return values
-
-
-def _seconds_to_embed(model: Any, data: Split) -> float:
-    assert data.test is not None
-    parts = [labelled_cases(part) for part in (data.train, data.test)]
-    started = time.perf_counter()
-    for part in parts:
-        model.transform(part)
-    return time.perf_counter() - started
-
-
-MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
-    protocol.name: partial(FineTuning, protocol.fraction, tuning=protocol.tuning)
-    for protocol in (FineTuning(share, tuning=tuning) for tuning in ("all", "gradual") for share in (0.01, 0.1, 1.0))
-} | {"cost": TrainingTime}
-REGISTRIES.append(MODEL_PROTOCOLS)
-
-
-def every_protocol() -> dict[str, Callable[[], AnyProtocol]]:
-    """Both kinds by name; read anew each time, because others may register more."""
-    return {**PROTOCOLS, **MODEL_PROTOCOLS}
-
-
-def runs_alone(name: str) -> bool:
-    """Whether a protocol measures something that other work would disturb."""
-    return name in MODEL_PROTOCOLS and MODEL_PROTOCOLS[name]().alone

@@ -8,8 +8,11 @@ from typing import Any
 
 from dicot import __version__
 from dicot.core.errors import InputError
+from dicot.judge.protocols import every_protocol
 from dicot.judge.protocols.base import AUTHORS
 
+# What a contender stands for in a comparison.
+PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control", "baseline"
 # One number of a result as a row of a tidy table.
 TIDY = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
@@ -57,14 +60,8 @@ class Result:
                 raise InputError(f"{metric} of a failed job must be NaN; got {value}.")
 
     @property
-    def failed(self) -> bool:
-        return self.error is not None
-
-    @property
     def subsets(self) -> str:
         """Which labelled cases were drawn for it: the authors', per-seed, or empty where every draw counts or none."""
-        from dicot.judge.evaluation.model_protocols import every_protocol
-
         chosen = json.loads(self.config or "{}")
         known = every_protocol().get(self.protocol)
         if chosen.get("draws") or known is None or not known().draws_labels:
