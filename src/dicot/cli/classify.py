@@ -34,8 +34,7 @@ def classify(
     import numpy as np
 
     from dicot.core.errors import naming
-    from dicot.model.fewlabels import FewLabelClassifier
-    from dicot.model.heads import check_head_file
+    from dicot.model.fewlabels import FewLabelClassifier, check_head_file
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
     from dicot.use.labels.accuracy import honest_accuracy

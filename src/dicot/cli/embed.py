@@ -137,7 +137,7 @@ def _embed_shards(
 
 
 def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path) -> None:
-    from dicot.core.storage.locks import only_writer
+    from dicot.core.storage import only_writer
     from dicot.data.datasets import load_parts
     from dicot.store.vectors import MadeOf, row_files, write_vectors
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from dicot.core.errors import InputError, MissingExtraError, ModelFileError, brief, need_extra
 from dicot.core.processes.budget import memory_of, refuse_beyond
-from dicot.core.storage import check_format
-from dicot.core.storage.seals import check_seal, has_seal
+from dicot.core.storage import check_format, check_hash, has_hash
 from dicot.data.cases import Array, name_cases, write_rows
 from dicot.data.conversion import Conversion, swallows
 from dicot.data.preparation import Preparation
@@ -54,7 +53,7 @@ class OnnxEmbedder:
             content = _checked(self.path.read_bytes()) if data is None else data
             self.session = _session(threads, content)
             metadata = self.session.get_modelmeta().custom_metadata_map
-            if not has_seal(content, MARK) and metadata.get(SEAL) != CHANGED:
+            if not has_hash(content, MARK) and metadata.get(SEAL) != CHANGED:
                 raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
             self.about = check_format(self.path, json.loads(metadata.get(ABOUT, "null")), FORMAT, FORMAT_VERSION)
             made = {one.name: one.shape[1] for one in (*self.session.get_inputs(), *self.session.get_outputs())}
@@ -142,9 +141,9 @@ def _session(threads: int | None, data: bytes) -> Any:
 
 def _checked(data: bytes) -> bytes:
     """Return the content of a file, whose hash must be right where it has one."""
-    if has_seal(data, MARK):
+    if has_hash(data, MARK):
         try:
-            check_seal(data, MARK)
+            check_hash(data, MARK)
         except ValueError as error:
             raise ValueError(
                 f"{error}: it is damaged, or was changed by another program; where the change is intended, set the "

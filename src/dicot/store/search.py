@@ -18,7 +18,7 @@ from dicot.core.errors import (
     need_extra,
     quoted,
 )
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
 from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard

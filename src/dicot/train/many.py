@@ -4,8 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -30,15 +29,13 @@ TURN = 8  # steps that a run sends to the device before it is the next one's tur
 SHARE = 0.9  # of the memory that is free at the start, unless the caller says how much
 
 
-@dataclass
-class _Active:
+class _Active(NamedTuple):
     """A run that is under way."""
 
     number: int
     steps: Generator[None, None, History]
     draws: OwnDraws
     lane: Any  # given back at the end
-    is_new: bool = True
 
 
 def pretrain_many(
@@ -118,10 +115,10 @@ def _together(
         if waiting and len(active) < most and not full:
             number = waiting.popleft()
             steps = persistent(runs[number], device, stepper, reporters[number], alone=lambda: not active)
-            current = _Active(number, steps, OwnDraws(device), lanes.pop())
+            current, is_new = _Active(number, steps, OwnDraws(device), lanes.pop()), True
         else:
-            current = active.popleft()
-        before = taken_bytes(device) if current.is_new else 0
+            current, is_new = active.popleft(), False
+        before = taken_bytes(device)
         started = time.perf_counter()
         outcome: History | Exception | None
         try:
@@ -130,10 +127,9 @@ def _together(
         except Exception as error:
             outcome = error
         seconds[current.number] += time.perf_counter() - started
-        if current.is_new and not isinstance(outcome, Exception):
+        if is_new and not isinstance(outcome, Exception):
             n_bytes, n_times = sizes[current.number]
             per_time_step = max(per_time_step, (taken_bytes(device) - before - n_bytes - FIXED) / n_times)
-            current.is_new = False
         if outcome is None:
             active.append(current)
             continue

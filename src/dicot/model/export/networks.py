@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
-from dicot.model.composition import Composition
+from dicot.model.embedding import Composition
 from dicot.model.export.graph import Graph, double, whole
-from dicot.model.heads import SMALLEST, SPREADINGS, Head
+from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
 from dicot.nets.encoders.backbones import ResidualBlock
@@ -217,7 +217,7 @@ def _bank(graph: Graph, x: str, bank: Bank) -> str:
     """Return the shares of time steps at which convolutions exceed their biases, (B, n_features)."""
     taps = np.broadcast_to(_numbers(bank.taps), (len(bank.dilations), N_KERNELS, N_TAPS))
     y = _dilated(graph, _on_grid(graph, x), taps, _numbers(bank.channels), bank.dilations)  # (B, D, 84, T)
-    # Every other kernel counts only where it does not reach beyond the case, unless it always does: see `kernels._shares`.
+    # Every other kernel counts only where it does not reach beyond the case, unless it always does (`kernels._shares`).
     n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None, None]
     odd = (np.arange(len(bank.dilations))[:, None] + np.arange(2)) % 2
     edges = graph.add("Where", graph.add("Greater", n_times, 2 * reach), reach * odd[:, None, :, None], whole(0))

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from dicot import __version__
+from dicot.core.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.core.errors import InputError, did_you_mean, naming
 from dicot.core.storage import check_writable, write_atomic
-from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
 
