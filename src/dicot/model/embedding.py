@@ -195,10 +195,6 @@ def _mean(h: Tensor) -> Tensor:
     return h.mean(dim=-1, dtype=torch.promote_types(h.dtype, torch.float32))
 
 
-def _max(h: Tensor) -> Tensor:
-    return h.amax(dim=-1)
-
-
 def _std(h: Tensor) -> Tensor:
     if h.device.type != "cpu" or h.requires_grad:  # its gradient is that of a root, infinite at 0, made 0 there
         return h.std(dim=-1, correction=0)
@@ -206,19 +202,21 @@ def _std(h: Tensor) -> Tensor:
     return centred.square_().mean(dim=-1).sqrt_()
 
 
-def _mean_max_std(h: Tensor) -> Tensor:
-    return torch.cat([_mean(h), _max(h), _std(h)], dim=1)
-
-
-def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
-    return torch.cat([_mean(h) for h in layers.values()], dim=1)
+def _side_by_side(*parts: Tensor) -> Tensor:
+    return torch.cat(parts, dim=1)
 
 
 POOLINGS: dict[str, Pooling] = {
     "mean": Pooling(None, _mean, "mean over time"),
-    "max": Pooling(None, _max, "maximum over time"),
-    "mean+max+std": Pooling(None, _mean_max_std, "mean, maximum and standard deviation over time, side by side"),
-    "layers": Pooling("all", _mean_of_layers, "mean over time of every layer, side by side"),
+    "max": Pooling(None, lambda h: h.amax(dim=-1), "maximum over time"),
+    "mean+max+std": Pooling(
+        None,
+        lambda h: _side_by_side(_mean(h), h.amax(dim=-1), _std(h)),
+        "mean, maximum and standard deviation over time, side by side",
+    ),
+    "layers": Pooling(
+        "all", lambda layers: _side_by_side(*map(_mean, layers.values())), "mean over time of every layer, side by side"
+    ),
 }
 NO_POOLING = Pooling(None, lambda h: h)
 
@@ -308,10 +306,10 @@ def embed_into(
     rule, composer = pooling_named(pooling), composer or PLAIN
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
-    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():  # a small file can ask for any length
-        refuse_length(encoder, x.length, x.unequal, device, composer)
-    shape = _shape(encoder, x.shape[2], pooling, composer)
     device = resolve_device(device)
+    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():
+        _refuse_length(encoder, x, device, composer)
+    shape = _shape(encoder, x.shape[2], pooling, composer)
     home, dtype = home_of(encoder)
     in_training = [module for module in encoder.inner_modules().all if module.training]
     if in_training:
@@ -341,18 +339,14 @@ def _widest(encoder: Encoder, composer: Composition) -> int:
     return max(encoder.dim, encoder.n_channels, composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
 
 
-def refuse_length(
-    encoder: Encoder, n_times: int, unequal: str, device: str | torch.device, composer: Composition = PLAIN
-) -> None:
-    """Refuse cases of a model's own length where a pass of two takes more than half of the memory."""
-    home = resolve_device(device)
-    memory = memory_of(None) if home.type == "cpu" else allowed_bytes(home) // 2
+def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, composer: Composition) -> None:
+    """Refuse cases of a model's own length, which a small file can claim, where a pass of two takes half the memory."""
+    memory = memory_of(None) if device.type == "cpu" else allowed_bytes(device) // 2
     refuse_beyond(
         memory,
-        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * n_times * home_of(encoder)[1].itemsize,
-        f"Cases of n_times={n_times} time steps, as this model's config.json wants them (unequal={unequal!r}): a pass",
-        "If it was trained on cases of that length, use it where there is more memory. If not, its file is damaged or "
-        "made to do harm: save the model again.",
+        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * x.length * home_of(encoder)[1].itemsize,
+        f"Cases of n_times={x.length} time steps, as this model's config.json wants them ({x.unequal}): a pass",
+        "If it was trained on cases of that length, use it where there is more memory. If not, save the model again.",
         "half of what is free",
     )
 

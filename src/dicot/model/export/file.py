@@ -16,7 +16,7 @@ from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
-from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim, refuse_length
+from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
 from dicot.model.export.networks import composed, pooled, probabilities
@@ -72,7 +72,6 @@ def export_onnx(
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
     parts = _parts_of(model, classifier)
-    refuse_length(parts.encoder, parts.preparation.n_times, parts.preparation.unequal, "cpu", parts.composition)
     data = with_hash(_model(parts).SerializeToString(), MARK)
     made = OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
