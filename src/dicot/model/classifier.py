@@ -242,7 +242,7 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
             if not held.any():
                 few = np.bincount(y).max() < FEWEST
                 why = f"no class has {FEWEST} cases" if few else "a class would have too few cases left"
-                reason = f"no cases or groups can be held out: {why}"
+                reason = f"none of the {'cases' if few else 'groups'} can be held out: {why}"
             tuned = Tuned("probe", 0, 0, np.nan, np.nan, {}, reason)
         else:
             method = GradualTuning(encoder, fit_head(frozen[~held], y[~held]), partial(pooled, pooling=pooling))
