@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.core.errors import DicotError
+from dicot.core.errors import DicotError, InputError
 from dicot.data import Windows
 from dicot.data.datasets import check, load
 from dicot.data.datasets.base import Sizes
