@@ -15,9 +15,9 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dicot.core.database import open_tables, transaction
 from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
-from dicot.core.storage.database import open_tables, transaction
 from dicot.data.tables import read_table
 from dicot.judge.protocols import every_protocol
 from dicot.judge.result import Result

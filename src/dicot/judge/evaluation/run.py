@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicot.core.device import describe_device, load_optimisers, peak_memory
 from dicot.core.errors import InputError, lookup
-from dicot.core.gpu.device import describe_device, load_optimisers, peak_memory
 from dicot.core.progress import Bar
 from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
