@@ -45,8 +45,9 @@ class Division:
         if self.part is not None or length is not None or len(x) < LEAST * self.ranks.world:
             given = {"keep": keep, "length": length}
             return compute(encoder, x, **{name: value for name, value in given.items() if value is not None})
-        if x.requires_grad:
-            x = _Mean.apply(x, self.ranks)  # type: ignore[no-untyped-call]
+        if x.requires_grad:  # every rank has the gradient of its share times the number of ranks
+            x = x.view_as(x)
+            x.register_hook(lambda dx: self.ranks.total(dx) / self.ranks.world)  # type: ignore[no-untyped-call]
         self.part, self.n_cases = self.ranks.share(len(x)), len(x)
         try:
             mine = compute(encoder, x[self.part], *([] if keep is None else [keep[self.part]]))
@@ -96,20 +97,6 @@ class _Gathered(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dall: Tensor) -> tuple[Tensor, None, None]:
         return dall[ctx.share] * ctx.world, None, None
-
-
-class _Mean(torch.autograd.Function):
-    """A tensor as it is; its gradient is the mean over the ranks."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, ranks: Ranks) -> Tensor:
-        ctx.ranks = ranks
-        return x.view_as(x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor, None]:
-        return ctx.ranks.total(dx) / ctx.ranks.world, None
 
 
 class Normalised(NamedTuple):
