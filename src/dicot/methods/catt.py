@@ -1,6 +1,7 @@
 """CaTT, Contrast All The Time: the time steps of a batch in one list, neighbours in the list are positives."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import torch
@@ -65,14 +66,13 @@ def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
     return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
 
 
-def _triangle_blocks(n: int, max_entries: int) -> list[slice]:
+def _triangle_blocks(n: int, max_entries: int) -> Iterator[slice]:
     """Rows of blocks with the columns from their first row on, of at most max_entries each (or one row)."""
-    blocks, start = [], 0
+    start = 0
     while start < n:
         stop = min(start + max(1, max_entries // (n - start)), n)
-        blocks.append(slice(start, stop))
+        yield slice(start, stop)
         start = stop
-    return blocks
 
 
 def _far_exponentials(u: Tensor, rows: slice, temperature: float) -> Tensor:
