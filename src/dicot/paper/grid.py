@@ -24,8 +24,17 @@ from dicot.judge.report.frame import (
     require_controls,
     seeds_of,
 )
-from dicot.judge.report.scores import MANY_SETS, failures, score_cell, seeds_text
-from dicot.judge.report.standings import Block, blocks, fit_times, standings, times_text
+from dicot.judge.report.scores import (
+    MANY_SETS,
+    Block,
+    block_of,
+    failures,
+    fit_times,
+    score_cell,
+    seeds_text,
+    standings,
+    times_text,
+)
 from dicot.judge.report.stats import average_ranks
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
 from dicot.paper.numbers import (
@@ -237,7 +246,7 @@ class Grid:
         """
         counted = self.runs[of_the_paper(self.runs)]
         runs = compact(counted) if len(counted) else self.runs
-        return next(iter(blocks(runs, self.others)), None) if len(runs) else None
+        return block_of(runs, self.others) if len(runs) else None
 
     @property
     def over(self) -> str:

@@ -12,8 +12,7 @@ from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import AUTHORS
 from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, SAME_LABELS, compact, latest, natural
 from dicot.judge.report.page import Part
-from dicot.judge.report.scores import MANY_SETS
-from dicot.judge.report.standings import NOT_MEASURED, fit_times, times_text
+from dicot.judge.report.scores import MANY_SETS, NOT_MEASURED, fit_times, times_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
 from dicot.paper.grid import (
     EXPECTED,
