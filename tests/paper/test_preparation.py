@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.core.errors import DicotError
+from dicot.core.errors import DicotError, InputError
 from dicot.data import Windows
 from dicot.data.datasets import check, load
 from dicot.data.datasets.base import Sizes
@@ -48,13 +48,15 @@ def test_the_card_says_all(raw: Path) -> None:
     assert load("toy").train.x[2].tolist() == [[4, 2, 4, 6]]
 
 
-def test_the_card_says_that_both_parts_share_a_group(raw: Path) -> None:
+def test_a_group_in_both_parts_is_refused_unless_it_is_known(raw: Path) -> None:
     def one_person(*words, **settings):
         good = read(*words, **settings)
         train, test = (replace(part, group=np.zeros(len(part), int)) for part in (good.train, good.test))
         return replace(good, train=train, test=test)
 
-    card = prepare(TOY, READER._replace(read=one_person), raw)
+    with pytest.raises(InputError, match="groups .*0.* are in both"):
+        prepare(TOY, READER._replace(read=one_person), raw)
+    card = prepare(TOY, READER._replace(read=one_person, shared_groups=True), raw)
     assert "Training and test windows come from the same groups." in card.notes
 
 

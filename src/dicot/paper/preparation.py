@@ -53,6 +53,7 @@ class Raw(NamedTuple):
 
     read: Callable[..., PreparedParts]  # of the folder with raw files, and the settings by name
     settings: Mapping[str, tuple[str, ...]] = {}  # name -> allowed values, the default first
+    shared_groups: bool = False  # True: the split is not by group, and the card says so
 
 
 def prepare(
@@ -60,7 +61,7 @@ def prepare(
 ) -> Card:
     """Read the folder `raw` and write `out`/large/NAME, by default in the first of data_folders().
 
-    The card notes where the raw files give other sizes than the publisher's do, and groups that both parts share.
+    The card notes where the raw files give other sizes than the publisher's do.
     """
     for name, value in (settings or {}).items():
         if value not in (allowed := lookup(reader.settings, name, f"setting of {dataset.name}")):
@@ -75,7 +76,9 @@ def prepare(
     if chosen == usual and dataset.sizes is not None and (wrong := differences(parts.sizes, dataset.sizes)):
         notes.append(f"The raw files give {', '.join(wrong)}. Some may be missing or of another version.")
     assert parts.train.group is not None and parts.test.group is not None
-    if len(np.intersect1d(parts.train.group, parts.test.group)):
+    if len(both := np.intersect1d(parts.train.group, parts.test.group)):
+        if not reader.shared_groups:
+            raise InputError(f"{dataset.name}: groups {both[:5].tolist()} are in both parts. Check the raw files.")
         notes.append("Training and test windows come from the same groups.")
     segment = None if parts.train.segments is None else parts.train.segments.shape[2]
     made = {"labels": parts.labels, "stride": parts.stride, "segment": segment, "notes": tuple(notes)}
