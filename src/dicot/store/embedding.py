@@ -39,7 +39,7 @@ from dicot.store.folder import (
     known_of,
     write_shard,
 )
-from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_out, read_vectors, row_files, write_vectors
+from dicot.store.vectors import COLUMNS, MadeOf, RowFile, Vectors, check_out, read_vectors, write_vectors
 
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
@@ -93,7 +93,8 @@ def embed_recordings(
     """
     check_out(out)
     reading = Reading(**options)
-    with only_writer(out), row_files(out) as make:
+    make = partial(RowFile, out)
+    with only_writer(out):
         remove_leftovers(out)
         old = read_vectors(out, make=make) if append and out.exists() else None
         held = None if old is None else _held(out, old, reading, model)

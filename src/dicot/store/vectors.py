@@ -7,8 +7,7 @@ what their vectors were made of, as JSON under SOURCE. The folder that `dicot em
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO, final
@@ -161,8 +160,7 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
 
     Of a training and a test part, one comes after the other. A .parquet's column "vector" may also hold lists of equal
     length, as pandas writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf
-    is an error. With `make`, as `row_files` gives it, the vectors of a .parquet go to a file and need not fit into
-    memory.
+    is an error. With `make`, such as one of a RowFile, the vectors of a .parquet go there and need not fit into memory.
     """
     path = Path(path)
     if not path.is_dir() and path.suffix not in SUFFIXES:
@@ -286,31 +284,24 @@ def _values(column: str, cells: Any) -> Array:
 
 @final
 class RowFile:
-    """Takes an array (N, F) of float32 row by row, `rows[a:b] = values`, and writes it to a file."""
+    """Takes an array (N, F) of float32 row by row, `rows[a:b] = values`, into a nameless file beside `path`."""
 
-    def __init__(self, file: BinaryIO, n_rows: int, n_columns: int) -> None:
-        self.file, self.shape = file, (n_rows, n_columns)
+    def __init__(self, path: Path, n_rows: int, n_columns: int) -> None:
+        self.path, self.shape = path, (n_rows, n_columns)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115 closed by `read`
 
     def __setitem__(self, rows: slice, values: Array) -> None:
-        self.file.seek(rows.start * self.shape[1] * 4)
-        self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
+        with writing(self.path):
+            self.file.seek(rows.start * self.shape[1] * 4)
+            self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
 
     def read(self) -> Array:
         """Return what was written, mapped into memory."""
-        self.file.flush()
-        return np.memmap(self.file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
-
-
-@contextmanager
-def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
-    """Give a function that makes row files beside `path`; they are removed in the end, whatever happens."""
-    with ExitStack() as made, writing(path):
-
-        def make(n_rows: int, n_columns: int) -> RowFile:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return RowFile(made.enter_context(tempfile.TemporaryFile(dir=path.parent)), n_rows, n_columns)
-
-        yield make
+        with writing(self.path), self.file as file:
+            file.flush()
+            return np.memmap(file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
 
 
 def check_out(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
