@@ -55,13 +55,7 @@ class Prediction(NamedTuple):
 class ExplorerWorkspace:
     """All windows of a file of vectors, as the explorer shows them; several threads may ask at once.
 
-    Parameters
-    ----------
-    title : of the page
-    known : the vectors, and what their file says about them
-    overview : the map, clusters and outlier scores
-    labels : given by hand, over those of the file
-    series : where values come from; None: they are not at hand
+    Without `series` their values are not at hand.
     """
 
     def __init__(

@@ -262,19 +262,12 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """Where a corpus is embedded, other than in this process.
-
-    Parameters
-    ----------
-    make : loads the model in each process
-    share : what each process has of its node
-    actors : processes at once; None: as many as find room
-    """
+    """Where a corpus is embedded, other than in this process."""
 
     cluster: Cluster
-    make: Callable[[], Embedder]
-    share: Share
-    actors: int | None = None
+    make: Callable[[], Embedder]  # loads the model in each process
+    share: Share  # what each process has of its node
+    actors: int | None = None  # processes at once; None: as many as find room
 
 
 def embed_corpus(

@@ -24,7 +24,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from dicot import __version__
-from dicot.core.errors import InputError, ModelFileError, brief, is_whole, quoted
+from dicot.core.errors import InputError, ModelFileError, brief, is_whole
 from dicot.core.storage import (
     atomic_file,
     check_format,
@@ -96,14 +96,9 @@ class Store:
         self.shape = (int(self.starts[-1]), *config["shape"])
         self._width = 4 * int(np.prod(self.shape[1:]))  # bytes of a row
         for file, (size, digest) in (item for shard in self.shards for item in shard.files(self.path).items()):
-            try:
-                found = file.stat().st_size
-                sound = found == size and (not verify or _hash_of(file) == digest)
-            except OSError as error:
-                raise ModelFileError(f"{file} cannot be read ({error.strerror}). {AGAIN}") from error
-            if not sound:
-                said = "was changed or damaged" if found == size else f"has {found:,} bytes and should have {size:,}"
-                raise ModelFileError(f"{file} {said}. {AGAIN}")
+            found = file.stat().st_size if file.exists() else 0
+            if found != size or (verify and _hash_of(file) != digest):
+                raise ModelFileError(f"{file} is missing, damaged or changed: {found:,} of {size:,} bytes. {AGAIN}")
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -144,14 +139,10 @@ class Store:
     def _read(self, out: FloatArray, runs: Iterable[tuple[Shard, int, int, int]]) -> None:
         for shard, row, at, count in runs:
             place = memoryview(cast(Any, out[at : at + count])).cast("B")
-            try:
-                with self._file(shard).open("rb") as file:
-                    file.seek(shard.bytes - (shard.rows - row) * self._width)
-                    whole = file.readinto(place) == place.nbytes
-            except OSError as error:
-                raise ModelFileError(f"{self._file(shard)} cannot be read ({error.strerror}). {AGAIN}") from error
-            if not whole:
-                raise ModelFileError(f"{self._file(shard)} has become shorter while it was read. {AGAIN}")
+            with self._file(shard).open("rb") as file:
+                file.seek(shard.bytes - (shard.rows - row) * self._width)
+                if file.readinto(place) != place.nbytes:
+                    raise ModelFileError(f"{file.name} has become shorter while it was read. {AGAIN}")
 
     def maps(self) -> list[Array]:
         """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""
@@ -268,15 +259,16 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         config = check_format(path, json.loads(path.read_bytes().decode()), FORMAT, FORMAT_VERSION)
         check_seal(config)
         shape, shards = config["shape"], [Shard(**entry) for entry in config["shards"]]
-        n_axes = {WINDOWS: 2, VECTORS: 1}.get(config["kind"])
-        if len(shape) != n_axes or not all(is_whole(n, 1) for n in shape) or not isinstance(config["about"], dict):
-            raise ValueError(f"its kind is {quoted(config['kind'])} and its shape {quoted(shape)}")
-        for one in shards:
-            counts = all(is_whole(n, 1) for n in (one.rows, one.about_bytes, one.bytes))
-            if not NAME.fullmatch(one.name) or not counts or one.bytes <= 4 * one.rows * math.prod(shape):
-                raise ValueError(f"a shard is {quoted(asdict(one))}")
-        if len({one.name for one in shards}) != len(shards) or not shards:
-            raise ValueError("it names a shard twice, or none")
+        counts = [*shape, *(n for one in shards for n in (one.rows, one.about_bytes, one.bytes))]
+        sound = (
+            len(shape) == {WINDOWS: 2, VECTORS: 1}[config["kind"]]
+            and all(is_whole(n, 1) for n in counts)
+            and all(NAME.fullmatch(one.name) and one.bytes > 4 * one.rows * math.prod(shape) for one in shards)
+            and 0 < len({one.name for one in shards}) == len(shards)
+            and isinstance(config["about"], dict)
+        )
+        if not sound:
+            raise ValueError("it does not describe a store")
     except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
     return config
