@@ -6,7 +6,7 @@ from tests.corpus.folders import WINDOW, write_recordings
 
 from dicot.core.errors import InputError, ModelFileError
 from dicot.store.build import build_corpus
-from dicot.store.corpus import Corpus
+from dicot.store.folder import Corpus
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_some_windows_are_numbered_anew(workspace: ExplorerWorkspace, tmp_path: 
 
 
 def test_too_many_windows_are_refused_with_what_to_do() -> None:
-    with pytest.raises(InputError, match=r"20,001.*sample=20000"):
+    with pytest.raises(InputError, match=r"20001.*sample=20000"):
         rows_of_page(MOST_WINDOWS + 1, None)
     with pytest.raises(InputError, match="sample"):
         rows_of_page(5, 0)

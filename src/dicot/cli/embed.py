@@ -14,7 +14,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.store.corpus import Corpus
+    from dicot.store.folder import Corpus
 
 ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 

@@ -51,14 +51,12 @@ def load_assets(folder: Traversable | None = None) -> Assets:
 
 def rows_of_page(n: int, sample: int | None) -> Rows:
     """Return the rows that a page shows: all, or so many that are drawn."""
-    if sample is not None and not is_whole(sample, 1):
-        raise InputError(f"sample must be a whole number of windows, 1 or more; got {sample!r}.")
-    if min(n, sample or n) > MOST_WINDOWS:
+    count = n if sample is None else sample
+    if not is_whole(count, 1) or min(n, count) > MOST_WINDOWS:
         raise InputError(
-            f"A page holds up to {MOST_WINDOWS:,} windows, and there are {min(n, sample or n):,}. Draw some: "
-            f"--set sample={MOST_WINDOWS}."
+            f"A page holds 1 to {MOST_WINDOWS:,} windows; got {count:,}. --set sample=20000 draws as many."
         )
-    return drawn_rows(n, sample or n, 0)
+    return drawn_rows(n, count, 0)
 
 
 def write_page(path: Path, workspace: ExplorerWorkspace, rows: Rows, assets: Assets) -> None:

@@ -1,7 +1,5 @@
 """Everything that is known about the windows: vectors, map, columns, neighbours, labels and series."""
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,6 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot import __version__
@@ -200,17 +199,13 @@ class ExplorerWorkspace:
 
     def table(self, rows: Sequence[int]) -> str:
         """Return some windows as a .csv, with their labels and, where they are known, predictions."""
-        labels, prediction = self.labels.given().all, self._prediction
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        about = ("recording", "start", "end", "group", "label")
-        writer.writerow(["row", *about, *([] if prediction is None else ["prediction"])])
-        for row in rows:
-            facts = self.describe(row, str(labels[row]))
-            said = [] if prediction is None else [harmless(str(prediction.label[row]))]
-            cells = [harmless(cell) if isinstance(cell := facts[name], str) else cell for name in about]
-            writer.writerow([row, *cells, *said])
-        return text.getvalue()
+        labels, found = self.labels.given().all, self._prediction
+        facts = [{"row": row, **self.describe(row, str(labels[row]))} for row in rows]
+        table = pd.DataFrame(facts)[["row", "recording", "start", "end", "group", "label"]]
+        if found is not None:
+            table["prediction"] = found.label[list(rows)]
+        safe = table.map(lambda cell: harmless(cell) if isinstance(cell, str) else cell)
+        return str(safe.to_csv(index=False, lineterminator="\n"))
 
 
 def harmless(text: str) -> str:

@@ -43,8 +43,17 @@ from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, set
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
-from dicot.store.corpus import SCHEME, Corpus, Source
-from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_shard
+from dicot.store.folder import (
+    SCHEME,
+    WINDOWS,
+    Corpus,
+    Shard,
+    Source,
+    UnfinishedStore,
+    finish_unit,
+    known_of,
+    write_shard,
+)
 
 SHARD_BYTES = 64 * 2**20
 FETCHED = ".fetched"  # where files behind URLs lie while they are read

@@ -28,10 +28,10 @@ from dicot.data.cutting import LeftOut, no_window
 from dicot.data.readers import file_name_of
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
-from dicot.store.corpus import Corpus
 from dicot.store.folder import (
     UNFINISHED,
     VECTORS,
+    Corpus,
     Store,
     UnfinishedStore,
     finish_unit,

@@ -9,10 +9,9 @@ import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
@@ -50,8 +49,7 @@ DIGITS = 6  # of seconds: a time that was written as text and read again is the 
 NOISE = 9  # digits: what comes after them may differ between versions, and must not decide how the sixth is rounded
 
 
-@dataclass(frozen=True)
-class LabelChange:
+class LabelChange(NamedTuple):
     """One row of a label store's history; None means no label."""
 
     key: Key
@@ -163,8 +161,7 @@ class LabelStore:
         """Return every change that was ever made, the first one first."""
         with self._transaction("DEFERRED"):
             rows = self._rows("SELECT * FROM changes ORDER BY number")
-        about = ("old", "new", "by", "at", "action", "undoes")
-        return [LabelChange(key, *(row[name] for name in about)) for key, row in rows]
+        return [LabelChange(key, *(row[name] for name in LabelChange._fields[1:])) for key, row in rows]
 
     def export(self, path: str | Path) -> int:
         """Write the current labels to a .csv file, whole or not at all, and return how many there are.
