@@ -218,7 +218,7 @@ def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts
 def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream) -> set[Place]:
     """Return the windows that a file has of recordings that have grown since.
 
-    Refuse other windows, names that two files would share, and recordings that have changed and not only grown.
+    Refuse other windows, and recordings that are others or have changed and not only grown.
     """
     for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
         if was != now:
@@ -231,15 +231,11 @@ def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: R
     places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
     known = {place for place in places if file_name_of(place[0], before) in grown}
     for name in grown:
-        if before[name]["file"] != made.recordings[name]["file"]:
-            raise InputError(
-                f"{out} has a recording {name!r} of the file {before[name]['file']}; {stream.files[name]} has the same "
-                "name. Rename the new one, or write another file."
-            )
         if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
             raise InputError(
-                f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
-                f"or have other values, labels or groups. Put the former file back. {AGAIN}"
+                f"{stream.files[name]} has changed since {out} was made of it, or is another file than "
+                f"{before[name]['file']}: windows that were embedded are gone, or have other values, labels or groups. "
+                f"Put the former file back, or rename this one. {AGAIN}"
             )
     return known
 

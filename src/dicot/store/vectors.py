@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, final
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, brief, did_you_mean, is_whole, naming, quoted
+from dicot.core.errors import InputError, brief, is_whole, listed, naming, quoted
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.datasets import is_path
@@ -129,9 +129,8 @@ class Vectors:
     def places(self) -> tuple[Array, Array, Array]:
         """Return recording, start and end, or an error where the file does not say them."""
         if self.recording is None or self.start is None or self.end is None:
-            lacking = [name for name in ("recording", *SECONDS) if getattr(self, name) is None]
             raise InputError(
-                f"it does not say {' and '.join(lacking)} of its vectors, and labels are kept by these. Embed "
+                "it does not say recording, start and end of its vectors, and labels are kept by these. Embed "
                 "recordings: dicot embed MODEL FOLDER --window ... --out vectors.parquet."
             )
         return self.recording, self.start, self.end
@@ -192,14 +191,10 @@ def made_of(store: Store) -> MadeOf | None:
 def _of_npz(path: Path) -> Vectors:
     arrays = load_npz(path)
     there = [part for part in PARTS if f"X_{part}" in arrays]
-    ends = [f"_{part}" for part in there] if there and "X" not in arrays else [""]
-    if f"X{ends[0]}" not in arrays:
-        raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
+    ends = [""] if "X" in arrays else [f"_{part}" for part in there]
     xs = [arrays[f"X{end}"] for end in ends]
-    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1]]:
-        raise InputError(
-            f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
-        )
+    if not xs or any(x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1] for x in xs):
+        raise InputError(f"it must have an array 'X' of numbers (cases, features); it has {listed([*arrays])}. {AGAIN}")
     counts = [len(x) for x in xs]
     columns = {}
     for name, key in COLUMNS.items():
