@@ -53,7 +53,7 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     Path("results").mkdir()
     Path("results/a.csv").write_text("")
     Path("results/maps.npz").write_bytes(b"maps")
-    monkeypatch.setattr("dicot.judge.bench.exchange.read_records", lambda *words: ([], []))
+    monkeypatch.setattr("dicot.judge.bench.ledger.read_records", lambda *words: ([], []))
     call = ["paper", "--run", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
     assert "Maps of waves.npz would be written to out/maps.npz" in dicot(*call, "--dry-run")
     assert not called and not Path("out").exists()

@@ -8,8 +8,7 @@ from tests.report.samples import CONTROLS, several
 from dicot.judge.protocols import PROTOCOLS, Metric, Protocol
 from dicot.judge.report.benchmark import write_report
 from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.scores import data_set_table
-from dicot.judge.report.standings import blocks, standing_table, standings
+from dicot.judge.report.scores import block_of, data_set_table, standing_table, standings
 from dicot.judge.report.tables import BEST
 from dicot.paper import reports
 
@@ -48,7 +47,7 @@ def bold(table, column):
 
 def test_the_lowest_error_is_best_first_and_rank_one():
     runs = by_data_set(frame(rows()), ["toy_error"])
-    (block,) = blocks(runs)
+    block = block_of(runs)
     assert list(standings(block).index) == ["toy", "dicot", "calibrated", "random"]
     assert standings(block)["rank"].tolist() == [1.0, 2.0, 3.0, 4.0]
     table = standing_table(block)

@@ -7,14 +7,7 @@ import pytest
 from tests.report.samples import record, several
 
 from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.standings import (
-    baseline_line,
-    baseline_table,
-    blocks,
-    fit_times,
-    standing_table,
-    standings,
-)
+from dicot.judge.report.scores import baseline_line, baseline_table, block_of, fit_times, standing_table, standings
 from dicot.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
 
 
@@ -35,7 +28,7 @@ def paper_rows(suite):
 
 @pytest.mark.parametrize(("suite", "n_sets", "average", "rank"), [("ucr", 124, 81.33, 3.73), ("uea", 28, 71.24, 4.64)])
 def test_the_papers_table_gives_the_papers_averages_and_ranks(suite, n_sets, average, rank):
-    (block,) = blocks(runs(paper_rows(suite)))
+    block = block_of(runs(paper_rows(suite)))
     table = standings(block)
     assert len(block.columns) == n_sets and len(table) == 12
     assert table.index[0] == "dicot"
@@ -48,7 +41,7 @@ def test_the_papers_table_gives_the_papers_averages_and_ranks(suite, n_sets, ave
 
 
 def test_the_papers_clustering_ranks():
-    (block,) = blocks(runs(paper_rows("clustering"), "nmi", "ari"))
+    block = block_of(runs(paper_rows("clustering"), "nmi", "ari"))
     ranks = standings(block)["rank"]
     assert len(block.columns) == 12
     assert ranks["dicot"] == pytest.approx(2.92, abs=0.005)
@@ -59,7 +52,7 @@ def test_the_papers_clustering_ranks():
 def test_averages_are_per_seed_first_and_both_intervals_follow():
     values = {1: (80.0, 60.0), 2: (84.0, 64.0), 3: (82.0, 68.0)}
     rows = [record("s", "dicot", d, v, seed=s) for s, both in values.items() for d, v in zip("ab", both, strict=True)]
-    row = standings(blocks(runs(rows))[0]).loc["dicot"]
+    row = standings(block_of(runs(rows))).loc["dicot"]
     assert (row.average, row.seeds) == (pytest.approx(73.0), 3)
     assert row.deviation == pytest.approx(np.std([70, 74, 75], ddof=1))
     assert row.normal == pytest.approx(1.96 * row.deviation / math.sqrt(3))
@@ -72,26 +65,24 @@ def sets(contender, count):
 
 def test_ranks_need_complete_blocks_and_say_who_is_left_out():
     rows = sets("dicot", 12) + sets("random", 12) + sets("calibrated", 12) + sets("catt", 6) + sets("tnc", 2)
-    wide, full = blocks(runs(rows))
-    assert wide.lines == ["dicot", "catt", "random", "calibrated"] and wide.left_out == {"tnc": 10}
-    assert wide.columns == [f"set {i}" for i in range(6)]
-    assert full.lines == ["dicot", "random", "calibrated"] and len(full.columns) == 12
-    assert full.left_out == {"catt": 6, "tnc": 10}
-    assert "Left out for want of sets: tnc (lacks 10)" in standing_table(wide).note
+    block = block_of(runs(rows))
+    assert block.lines == ["dicot", "catt", "random", "calibrated"] and block.left_out == {"tnc": 10}
+    assert block.columns == [f"set {i}" for i in range(6)]
+    assert "Left out for want of sets: tnc (lacks 10)" in standing_table(block).note
 
 
 def test_a_source_is_fitted_once_however_many_targets_it_has():
     rows = [record("s", "dicot", ("a", t), 70.0, seed=s, fit_seconds=10.0 * s) for t in "bc" for s in (1, 2)]
-    (block,) = blocks(runs(rows))
-    assert block.columns == ["a > b", "a > c"] and fit_times(block) == {"dicot": {"cpu A": 15.0}}
-    (block,) = blocks(runs([{**rows[0], "fit_seconds": math.nan}]))
-    assert fit_times(block) == {"dicot": {}}
+    block = block_of(runs(rows))
+    assert block.columns == ["a > b", "a > c"] and fit_times(block) == {"dicot": (15.0, "cpu A")}
+    block = block_of(runs([{**rows[0], "fit_seconds": math.nan}]))
+    assert fit_times(block) == {"dicot": None}
 
 
 @pytest.mark.parametrize("device", ["GPU", "GPU (shared)", "cpu", ""])
 def test_a_time_is_one_of_a_run_that_was_alone_on_a_named_device(device):
     rows = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
-    (block,) = blocks(runs([{**r, "device": device} if r["target"] == "b" else r for r in rows]))
+    block = block_of(runs([{**r, "device": device} if r["target"] == "b" else r for r in rows]))
     assert {cell.text for cell in standing_table(block).cells["time to fit"]} == {"not measured"}
     # What is measured by itself gives its time to the other rows of the same fit.
     measured = several("s", ("dicot",), ("b",), ("cost",), ("fit_seconds",), device=device)
@@ -111,11 +102,11 @@ def test_the_time_of_a_forest_includes_the_forest():
 
 def test_wins_ties_and_losses_by_hand():
     rows = {"dicot": (80, 70, 60), "catt": (79, 70, 61), "random": (10, 10, 10), "calibrated": (90, 90, 90)}
-    (block,) = blocks(runs([record("s", c, d, three[i]) for c, three in rows.items() for i, d in enumerate("abc")]))
+    block = block_of(runs([record("s", c, d, three[i]) for c, three in rows.items() for i, d in enumerate("abc")]))
     assert baseline_line(block, None) == "dicot"
     table = baseline_table(block, "dicot")
     assert list(table.cells.index) == ["calibrated", "catt", "random"]
     counts = {name: [text for text, _ in row[:3]] for name, row in table.rows()}
     assert counts == {"calibrated": ["0", "0", "3"], "catt": ["1", "1", "1"], "random": ["3", "0", "0"]}
-    assert table.cells["mean difference"]["random"].text == "+60.00"
+    assert table.cells["mean difference"]["random"] == "+60.00"
     assert baseline_line(block, "random") == "random" and baseline_line(block, "tnc") is None

@@ -7,11 +7,7 @@ from tests.report.samples import ARCHIVE, CONTROLS, record, several
 
 from dicot.judge.report.frame import by_data_set, frame
 from dicot.judge.report.scores import comparison, evaluation_table
-from dicot.judge.report.tables import (
-    BEST,
-    signed,
-    to_markdown,
-)
+from dicot.judge.report.tables import BEST, signed, to_markdown
 from dicot.paper.reports import average_table
 
 

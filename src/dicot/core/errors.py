@@ -157,8 +157,10 @@ def naming(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}") from error
-    except (DicotError, MemoryError):
+    except DicotError:
         raise
+    except MemoryError as error:
+        raise InputError(f"{path} needs more memory than there is ({brief(error)}).") from error
     except Exception as error:  # libraries have many for what a damaged file may hold
         raise InputError(
             f"{path} cannot be read as {path.suffix} ({brief(error)}). "

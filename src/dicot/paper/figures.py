@@ -24,7 +24,6 @@ from dicot.judge.report.figures import (
 from dicot.judge.report.frame import (
     CONTROLS,
     PAPER_SCHEDULE,
-    contender_of,
     contender_order,
     means,
     natural,
@@ -33,8 +32,7 @@ from dicot.judge.report.frame import (
     seeds_of,
 )
 from dicot.judge.report.page import Part, slug
-from dicot.judge.report.scores import failures, score_table, seeds_text
-from dicot.judge.report.standings import seconds_text, standings
+from dicot.judge.report.scores import failures, score_table, seconds_text, seeds_text, standings
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, text_table
 from dicot.paper.grid import EXPECTED, grid, of_the_paper, paper_ranks, side_by_side
@@ -102,7 +100,7 @@ def ranks_part(records: Records, *suites: str) -> Iterator[Part]:
     }
     counts = made.runs[made.runs.column.isin(block.columns)].groupby("suite").column.nunique()
     by_suite = ", ".join(f"{count} {suite}" for suite, count in counts.items())
-    yield Part("", made.table(cells, f"{block.missing_text()} By suite: {by_suite}.", RANKS, spread=False))
+    yield Part("", made.table(cells, f"{block.missing_text()} By suite: {by_suite}.", RANKS))
     if len(block.columns) > 1 and len(block.lines) > 1:
         yield _critical_difference("Ours", "figure3", block.merits, "")
     words = "The same from the numbers that the paper prints, "
@@ -173,13 +171,7 @@ def scaling_part(records: Records, suite: str) -> Iterator[Part]:
 
 def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
     about = f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches."
-    contender = contender_of(runs)
-    table = score_table(
-        runs,
-        note(runs, seeds_text(seeds_of(runs)), about, failures(runs)),
-        marked=False,
-        empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
-    )
+    table = score_table(runs, note(runs, seeds_text(seeds_of(runs)), about, failures(runs)))
     curves: dict[str, tuple[list[float], list[float]]] = {}
     ends: dict[str, float] = {}
     for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():

@@ -10,11 +10,20 @@ from dicot.core.errors import InputError
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
 from dicot.judge.report.best import SUBJECT, short_table
-from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, note, require_controls, shown_metrics
+from dicot.judge.report.frame import (
+    CONTROLS,
+    by_data_set,
+    decimals,
+    means,
+    metric_name,
+    note,
+    require_controls,
+    shown_metrics,
+)
 from dicot.judge.report.page import Part
 from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table, to_markdown
-from dicot.paper.grid import published
-from dicot.paper.numbers import paper_audit, paper_name
+from dicot.paper.grid import paper_line, published
+from dicot.paper.numbers import paper_audit, paper_name, printed_names, variant_names
 from dicot.paper.tables import newest, summary_of_archives
 
 CAVEATS = (
@@ -54,7 +63,8 @@ LAYOUTS["batch_scaling"] = batch_scaling
 
 def parts(runs: pd.DataFrame, name: str = "") -> Iterator[Part]:
     """Show averages beside the paper's; nothing where it has no numbers."""
-    if pairs(runs):
+    theirs = paper_means(runs)
+    if (means(runs).notna() & theirs.notna()).any(axis=None):
         yield Part(titled("Ours beside the paper", name), average_table(runs))
 
 
@@ -63,29 +73,27 @@ def closing() -> Iterator[Part]:
     yield Part("Where the paper's own arithmetic does not hold", audit_table())
 
 
-def pairs(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Give `ours` and `paper` of each line over the data sets that both have and where no run of ours failed."""
-    ours = means(runs)
+def paper_means(runs: pd.DataFrame) -> pd.DataFrame:
+    """Give the paper's numbers, lines x columns, NaN where it prints none."""
     cells = runs.drop_duplicates(["line", "column"]).set_index(["line", "column"])
     keys = cells[["suite", "contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
-    paper = pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(ours)
-    both = {line: pd.DataFrame({"ours": ours.loc[line], "paper": paper.loc[line]}).dropna() for line in ours.index}
-    return {line: table for line, table in both.items() if len(table)}
+    return pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(means(runs))
 
 
 def average_table(runs: pd.DataFrame) -> Table:
     """Show per line the average of ours and of the paper's over the sets both have, and the difference."""
     require_controls(runs, "Ours beside the paper")
-    beside, ours, d = pairs(runs), means(runs), decimals(runs)
+    ours, paper, d = means(runs), paper_means(runs), decimals(runs)
     lines = runs.drop_duplicates("line").set_index("line")
 
     def row(line: str) -> list[Cell | str]:
-        if line in beside:
-            both = beside[line]
-            name = paper_name(lines.contender[line], lines.protocol[line]) or ""
-            gap = signed((both.ours - both.paper).mean(), d)
-            return [name, str(len(both)), f"{both.ours.mean():.{d}f}", f"{both.paper.mean():.{d}f}", gap]
         scored = ours.loc[line].dropna()
+        theirs = paper.loc[line, scored.index].dropna()
+        if len(theirs):
+            name = paper_name(lines.contender[line], lines.protocol[line]) or ""
+            scored = scored[theirs.index]
+            gap = signed((scored - theirs).mean(), d)
+            return [name, str(len(theirs)), f"{scored.mean():.{d}f}", f"{theirs.mean():.{d}f}", gap]
         own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, FAILED)
         return ["no such number", str(len(scored)), own, "", ""]
 
@@ -107,6 +115,14 @@ def audit_table() -> Table:
     )
     rows = ((table, row) for table, *row in audit["rows"])
     return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)
+
+
+def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Keep the rows of the paper's lines and variants, and of the controls; which of these have no rank."""
+    names = printed_names(set(data.suite))
+    chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
+    outside = tuple(name for name in CONTROLS if name not in set(data.contender[chosen]))
+    return data[chosen | data.contender.isin(CONTROLS)], outside
 
 
 def summary_markdown(data: pd.DataFrame) -> str:

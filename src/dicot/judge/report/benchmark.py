@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -16,31 +16,13 @@ from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import COSTS
+from dicot.judge.report import frame, scores
 from dicot.judge.report.best import SUBJECT, gains
 from dicot.judge.report.figures import critical_difference, time_scatter
-from dicot.judge.report.frame import (
-    ALL_LABELS,
-    CONTROLS,
-    REFERENCES,
-    SETTINGS,
-    by_data_set,
-    contender_of,
-    data_sets,
-    latest,
-    metric_name,
-    natural,
-    note,
-    placed,
-    seeds_of,
-    shown_metrics,
-    trial_note,
-)
 from dicot.judge.report.page import Part, slug, write_pages
-from dicot.judge.report.scores import cost_table, data_set_table, equal_note, equal_protocols, failure_table
-from dicot.judge.report.standings import Block, baseline_line, baseline_table, blocks, fit_times, standing_table
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import text_table
-from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, gap_row, training_gaps
+from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, training_gaps
 from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 
 JOIN = "+"  # between the names of suites that are one report
@@ -50,22 +32,12 @@ JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "s
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
 ROLES = {
-    **dict.fromkeys(REFERENCES, SUPERVISED),
+    **dict.fromkeys(frame.REFERENCES, SUPERVISED),
     **dict.fromkeys(CLASSICAL, BASELINE),
-    **dict.fromkeys(CONTROLS, CONTROL),
+    **dict.fromkeys(frame.CONTROLS, CONTROL),
 }
 FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 Parts = Iterator[Part]
-
-
-class Beside(Protocol):
-    """Published numbers that ours are shown beside."""
-
-    def parts(self, runs: pd.DataFrame, name: str) -> Parts:
-        """Make the parts that stand beside one table of scores."""
-
-    def closing(self) -> Parts:
-        """Make the parts at the end of a report."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +46,7 @@ class Request:
 
     suite: str  # or several, joined: ucr+uea
     data: pd.DataFrame
-    beside: Beside | None = None  # published numbers
+    beside: Any = None  # published numbers: makes `parts(runs, name)` and the `closing()` ones of a report
     baseline: str | None = None
     outside: tuple[str, ...] = ()  # contenders that are shown without a rank
     lacking: Sequence[tuple[str, str]] = ()  # data sets (source, target) that the suite has no record of
@@ -93,25 +65,25 @@ class Request:
         against, known = asked.baseline, set(own.contender)
         if against is not None and against.partition(", ")[0] not in known:
             raise InputError(f"There is no contender {against!r} to compare with. {did_you_mean(against, known)}")
-        newest = latest(own, ["batch_size"] if "batch_scaling" in names else [])
+        newest = frame.latest(own, ["batch_size"] if "batch_scaling" in names else [])
         return replace(asked, data=newest, older=len(own) - len(newest))
 
     @property
     def absent(self) -> str:
         """The data sets and transfers without a record."""
         names = {target if source == target else f"{source} > {target}" for source, target in self.lacking}
-        return ", ".join(sorted(names, key=natural))
+        return ", ".join(sorted(names, key=frame.natural))
 
-    def blocks(self, runs: pd.DataFrame) -> list[Block]:
+    def block(self, runs: pd.DataFrame) -> scores.Block | None:
         """Find the complete data sets of a table."""
-        return blocks(runs, [line for line, name in contender_of(runs).items() if name in self.outside])
+        return scores.block_of(runs, [line for line, name in frame.contender_of(runs).items() if name in self.outside])
 
     def parts(self) -> Parts:
         """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
         yield from decision_parts(self)
         layouts = {LAYOUTS.get(name, generic) for name in self.suite.split(JOIN)}
         yield from (layouts.pop() if len(layouts) == 1 else generic)(self)
-        if (failed := failure_table(self.data)) is not None:
+        if (failed := scores.failure_table(self.data)) is not None:
             yield Part("Failed jobs", failed)
         if self.beside is not None:
             yield from self.beside.closing()
@@ -125,13 +97,10 @@ class Request:
 
 
 def write_report(folder: Path, suite: str, data: pd.DataFrame, *, command: str = "", **how: Any) -> list[Path]:
-    """Write report.html, report.md and the figures as .svg into the folder; return the paths.
-
-    `how` names fields of a Request.
-    """
+    """Write report.html, report.md and the figures as .svg into the folder; `how` names fields of a Request."""
     request = Request.of(suite, data, **how)
     title = f"Benchmark: {suite.replace(JOIN, ' and ')}"
-    return write_pages(folder, title, request.parts(), request.facts(command), trial_note(request.data))
+    return write_pages(folder, title, request.parts(), request.facts(command), frame.trial_note(request.data))
 
 
 def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -140,8 +109,8 @@ def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tu
     for name in names:
         if name not in known:
             raise InputError(f"There is no contender {name!r} in these records. {did_you_mean(name, known)}")
-    outside = tuple(name for name in CONTROLS if name not in names)
-    return data[data.contender.isin([*names, *CONTROLS])], outside
+    outside = tuple(name for name in frame.CONTROLS if name not in names)
+    return data[data.contender.isin([*names, *frame.CONTROLS])], outside
 
 
 def report_facts(data: pd.DataFrame) -> dict[str, object]:
@@ -154,9 +123,9 @@ def report_facts(data: pd.DataFrame) -> dict[str, object]:
     dates = sorted(set(data.recorded) - {""})
     return {
         "jobs": f"{len(jobs)}, of which {jobs.sum()} failed",
-        "data sets": data_sets(data).nunique(),
+        "data sets": frame.data_sets(data).nunique(),
         "contenders": data.contender.nunique(),
-        "seeds": ", ".join(map(str, seeds_of(data))),
+        "seeds": ", ".join(map(str, frame.seeds_of(data))),
         "devices": listed(data.device),
         "versions": listed(f"dicot {version}" if version else "" for version in data.version),
         "recorded": f"{dates[0]} to {dates[-1]}" if dates else "not said",
@@ -174,40 +143,40 @@ def decision_parts(request: Request) -> Parts:
     sets has the controls. Families are not averaged with each other: of one with 89 sets and one with 3 the first would
     decide alone.
     """
-    equal = equal_protocols(request.data)
+    equal = scores.equal_protocols(request.data)
     repeated = [name for alike in equal for name in alike[1:]]
     data = request.data[~request.data.protocol.isin(repeated) & ~request.data.metric.isin(COSTS)]
-    chosen_on = data_sets(data).isin(DEVELOPMENT) & (SUBJECT in set(data.contender))
+    chosen_on = frame.data_sets(data).isin(DEVELOPMENT) & (SUBJECT in set(data.contender))
     data = data[~chosen_on]
     sentences, rows = [], []
-    families = data_sets(data).map(_family)
+    families = frame.data_sets(data).map(_family)
     several = families.nunique() > 1
-    sizes = data_sets(data).groupby(families).nunique()
-    for family in sorted(sizes.index, key=lambda name: (-sizes[name], natural(name))):  # the surest first
+    sizes = frame.data_sets(data).groupby(families).nunique()
+    for family in sorted(sizes.index, key=lambda name: (-sizes[name], frame.natural(name))):  # the surest first
         rankings = list(_rankings(data[families == family], request))
         if not rankings:
             continue
         gaps = training_gaps(rankings)
         found = decide(rankings[0], gaps)
         sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
-        for ranking, gap in gaps:
-            controls = [ranking.shown(name) if name in ranking.names else "" for name in CONTROLS]
-            sets = len(ranking.scores) if ranking.unit == SETS else 1
-            told = [*gap_row(ranking, gap), *controls, str(sets)]
-            rows.append((f"{family}: " * several + ranking.measure, told))
+        for gap in gaps:
+            ranking = gap.ranking
+            controls = [ranking.shown(name) if name in ranking.names else "" for name in frame.CONTROLS]
+            sets = str(len(ranking.scores) if ranking.unit == SETS else 1)
+            rows.append((f"{family}: " * several + ranking.measure, [*gap.row(), *controls, sets]))
     if sentences:
         yield Part("", lead=tuple(sentences))
     if rows:
-        protocols = [name for name in sorted(data.protocol.unique(), key=natural) if name in PROTOCOLS]
-        told_by = note(
+        protocols = [name for name in sorted(data.protocol.unique(), key=frame.natural) if name in PROTOCOLS]
+        told_by = frame.note(
             data,
             "A difference above 0 is in favour of training. Intervals are over five data sets or more, of a single one "
             "over seeds, and allow for the choice among rivals (Bonferroni).",
             f"Sets that the preset {SUBJECT} was chosen on are left out." if chosen_on.any() else "",
-            equal_note(equal),
+            scores.equal_note(equal),
             *(f"{name}: {PROTOCOLS[name]().description.rstrip('.')}." for name in protocols),
         )
-        columns = [*GAP_COLUMNS, *CONTROLS, "sets"]
+        columns = [*GAP_COLUMNS, *frame.CONTROLS, "sets"]
         yield Part("Training beside none", text_table("family, protocol, metric", rows, columns, told_by))
 
 
@@ -222,20 +191,21 @@ def _rankings(data: pd.DataFrame, request: Request) -> Iterator[Ranking]:
     """Rank by each protocol that the controls have too, those with all labels and the most contenders first."""
     who = data.groupby("protocol").contender.unique()
     measures = Trial(data, {}).measures()
-    for protocol in sorted(measures, key=lambda name: (name not in ALL_LABELS, -len(who[name]), natural(name))):
-        if set(CONTROLS) <= set(who[protocol]):
+    order = {name: (name not in frame.ALL_LABELS, -len(who[name]), frame.natural(name)) for name in measures}
+    for protocol in sorted(measures, key=order.__getitem__):
+        if set(frame.CONTROLS) <= set(who[protocol]):
             own = data[(data.protocol == protocol) & (data.metric == measures[protocol])]
-            complete = request.blocks(by_data_set(own, [measures[protocol]]))[:1]
-            rankings = [_ranking(block, protocol, measures[protocol]) for block in complete]
-            yield from (ranking for ranking in rankings if len(ranking.names) > 1)
+            block = request.block(frame.by_data_set(own, [measures[protocol]]))
+            if block is not None and len((ranking := _ranking(block, protocol, measures[protocol])).names) > 1:
+                yield ranking
 
 
-def _ranking(block: Block, protocol: str, metric: str) -> Ranking:
+def _ranking(block: scores.Block, protocol: str, metric: str) -> Ranking:
     """Rank the lines of a block by their mean over its data sets; on a single one, over seeds."""
-    who: Mapping[str, str] = contender_of(block.runs)
+    who: Mapping[str, str] = frame.contender_of(block.runs)
     trial = Trial(block.runs, {line: ROLES.get(who[line], PRETRAINED) for line in block.shown.index})
     if len(block.columns) == 1:
-        runs = block.own_runs()
+        runs = block.own_runs
         table = runs.pivot_table(index=["seed", "draw"], columns="line", values="value", observed=True).dropna(axis=1)
         return Ranking(trial, protocol, metric, table).ordered()
     table = block.shown.T.copy()
@@ -247,47 +217,42 @@ def _ranking(block: Block, protocol: str, metric: str) -> Ranking:
 
 
 def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool = False) -> Parts:
-    """Show standings, time and a baseline over complete data sets, the paper beside ours, and every data set.
-
-    `brief` leaves out times, baseline and the second block: where a suite has many such tables.
-    """
-    complete = request.blocks(runs)[: 1 if brief else 2]
-    if not complete:
+    """Show standings over complete data sets, times and a baseline unless `brief`, the paper's, and every data set."""
+    block, stem = request.block(runs), f"-{slug(name)}".lower().replace("_", "-") if name else ""
+    if block is None:
         yield Part(titled("Standings", name), text=NO_BLOCK)
-    for number, block in enumerate(complete):
-        which = name if number == 0 else f"{name}, contenders with every data set".removeprefix(", ")
-        stem = f"-{slug(name)}".lower().replace("_", "-") if name else ""
-        stem += "" if number == 0 else "-complete"
-        yield Part(titled("Standings", which), standing_table(block))
+    else:
+        yield Part(titled("Standings", name), scores.standing_table(block))
         if len(block.columns) > 1 and len(block.lines) > 1:
             merits = block.merits.to_numpy()
             figure = {f"critical-difference{stem}": partial(critical_difference, merits, block.lines)}
             text = f"{len(block.columns)} {block.unit}. {friedman_text(merits)}"
-            yield Part(titled("Critical difference", which), figures=figure, text=text)
+            yield Part(titled("Critical difference", name), figures=figure, text=text)
         if not brief:
-            yield from times(block, titled(f"Training time and {metric_name(runs)}", which), f"accuracy-time{stem}")
-            against = baseline_line(block, request.baseline)
+            title = titled(f"Training time and {frame.metric_name(runs)}", name)
+            yield from times(block, title, f"accuracy-time{stem}")
+            against = scores.baseline_line(block, request.baseline)
             if against is not None and len(block.lines) > 1:
-                yield Part(titled(f"{against} against each of the others", which), baseline_table(block, against))
+                yield Part(titled(f"{against} against each of the others", name), scores.baseline_table(block, against))
     if request.beside is not None:
         yield from request.beside.parts(runs, name)
-    yield Part(titled("Scores per data set", name), data_set_table(runs))
+    yield Part(titled("Scores per data set", name), scores.data_set_table(runs))
 
 
-def times(block: Block, title: str, name: str) -> Parts:
+def times(block: scores.Block, title: str, name: str) -> Parts:
     """Show the average score against the time to fit; nothing where fewer than two times were measured."""
-    times, averages = fit_times(block), block.shown.mean(axis=1)
-    single = {line: next(iter(one.items())) for line, one in times.items() if len(one) == 1}
-    usual = Counter(device for device, _ in single.values()).most_common(1)
-    names = {line: line + (f" ({on})" if on != usual[0][0] else "") for line, (on, _) in single.items()}
-    points = {names[line]: (time, float(averages[line])) for line, (_, time) in single.items() if time > 0}
+    found, averages = scores.fit_times(block), block.shown.mean(axis=1)
+    known = {line: time for line, time in found.items() if time is not None}
+    usual = Counter(device for _, device in known.values()).most_common(1)
+    names = {line: line + (f" ({on})" if on != usual[0][0] else "") for line, (_, on) in known.items()}
+    points = {names[line]: (time, float(averages[line])) for line, (time, _) in known.items() if time > 0}
     if len(points) < 2:
         return
-    missing = [line for line in times if names.get(line) not in points]
+    missing = [line for line in found if names.get(line) not in points]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
     text += f" On {usual[0][0]} where nothing else is said: times on different devices do not compare."
     text += f" Not measured alone on one device, or too short to measure: {', '.join(missing)}." if missing else ""
-    figure = partial(time_scatter, points, f"average {metric_name(block.runs)}", [names.get(block.lines[0], "")])
+    figure = partial(time_scatter, points, f"average {frame.metric_name(block.runs)}", [names.get(block.lines[0], "")])
     yield Part(title, figures={name: figure}, text=text)
 
 
@@ -297,14 +262,14 @@ def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
     def kind(protocol: str) -> str:
         if apart and protocol.startswith(FINE_TUNING):
             return KINDS[2]
-        if protocol in ALL_LABELS:
+        if protocol in frame.ALL_LABELS:
             return KINDS[0]
         if protocol.startswith(("few_", "semi_", "forest_", FINE_TUNING)):
             return KINDS[1]
         return KINDS[3] if protocol.startswith("knn_") else protocol
 
     out: dict[str, list[str]] = {}
-    for protocol in sorted(data.protocol.unique(), key=natural):
+    for protocol in sorted(data.protocol.unique(), key=frame.natural):
         out.setdefault(kind(protocol), []).append(protocol)
     return dict(sorted(out.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS)))
 
@@ -324,26 +289,27 @@ def best_ablation(request: Request) -> Parts:
 def by_protocol(request: Request, brief: bool = False) -> Parts:
     """Show every protocol and metric by itself."""
     scored = request.data[~request.data.metric.isin(COSTS)]
-    for protocol in sorted(scored.protocol.unique(), key=natural):
+    for protocol in sorted(scored.protocol.unique(), key=frame.natural):
         own = scored[scored.protocol == protocol]
-        for metric in shown_metrics(own):
+        for metric in frame.shown_metrics(own):
             name = protocol if metric == "accuracy" else f"{protocol}, {metric}"
-            yield from every_part(by_data_set(own, [metric]), request, name, brief=brief)
+            yield from every_part(frame.by_data_set(own, [metric]), request, name, brief=brief)
 
 
 def generic(request: Request) -> Parts:
     """Show one table per data set and kind of protocol: contenders down, protocols across; then what runs cost."""
-    names = data_sets(request.data)
-    for name in sorted(names.unique(), key=natural):
+    names = frame.data_sets(request.data)
+    for name in sorted(names.unique(), key=frame.natural):
         own = request.data[names == name]
         scored = own[~own.metric.isin(COSTS)]
         for kind, protocols in kinds(scored, apart=True).items():
             chosen = scored[scored.protocol.isin(protocols)]
-            chosen = chosen[chosen.metric.isin(shown_metrics(chosen))]
+            chosen = chosen[chosen.metric.isin(frame.shown_metrics(chosen))]
             columns = chosen.protocol if chosen.metric.nunique() == 1 else chosen.protocol + " " + chosen.metric
-            yield Part(f"{name}, {kind}", data_set_table(placed(chosen, columns, SETTINGS)))
+            yield Part(f"{name}, {kind}", scores.data_set_table(frame.placed(chosen, columns, frame.SETTINGS)))
         if len(costs := own[own.metric.isin(COSTS)]):
-            yield Part(f"{name}, cost", cost_table(placed(costs, costs.metric, SETTINGS)))
+            about = frame.note(costs, scores.seeds_text(frame.seeds_of(costs)), scores.failures(costs))
+            yield Part(f"{name}, cost", scores.score_table(frame.placed(costs, costs.metric, frame.SETTINGS), about))
 
 
 # A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.reports.

@@ -21,7 +21,7 @@ from dicot.judge.protocols import Features, every_protocol
 from dicot.judge.protocols.base import Labels
 from dicot.judge.protocols.linear import fit_linear
 from dicot.judge.protocols.subsets import stratified_cap
-from dicot.judge.report.figures import class_series, confusion, dots, loss_curve, map_panels, series_text
+from dicot.judge.report.figures import SERIES, class_series, confusion, dots, loss_curve, map_panels
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
 from dicot.judge.report.scores import evaluation_table, merged
@@ -114,7 +114,7 @@ def case_parts(
     yield Part(
         "Some series of each class",
         figures={"series": partial(class_series, x, train, channels, classes)},
-        text=series_text(len(np.unique(train)), x.shape[1]),
+        text=SERIES,
     )
     guesses = named(fit_linear(embedded[0]).predict(embedded[1].x))
     flat = tsne(embedded[1].x, seed=0, rows=stratified_cap(embedded[1].y, POINTS))

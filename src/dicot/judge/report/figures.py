@@ -29,15 +29,14 @@ MAX_LEGEND = 20  # classes
 LEGEND_WIDTH = 100  # letters side by side
 MANY_POINTS = 2500  # from which on a map is a picture inside the figure: as shapes they would take megabytes
 PICTURE_DPI = 130  # sharp enough for panels of this size, and a dozen of them stay below half a megabyte
-MAX_NUMBERED = 15
-NEMENYI, WILCOXON = PALETTE[0], PALETTE[1]
-BAR, ROW, HEAD = 0.24, 0.30, 1.05  # heights in inches: of a bar, of a label, of what stands above the axis
-LINE = 0.15  # of a further line of a label
-MAX_WIDTH = 27  # letters of a label before it breaks
-GAP, NUMBER = 4, 8  # points from a line to its rank, and how many times that to its name
-LABEL_GAP = 0.04  # of the axis' height between two labels
+MAX_NUMBERED = 15  # classes of a confusion matrix with numbers in it
 PER_CLASS, MAX_CLASSES, MAX_CHANNELS = 3, 12, 12  # of series that are drawn
 SAMPLES = 160  # of a drawn series; a longer one is drawn by the least and the greatest value of each stretch
+SERIES = (
+    f"Up to {PER_CLASS} training cases of each class, drawn at random; in brackets the number of its cases. Every "
+    f"channel has one scale for all classes, the range below its name. Of many classes the {MAX_CLASSES} largest are "
+    f"shown, of many channels the first {MAX_CHANNELS}."
+)
 
 STYLE: Any = {  # matplotlib types its setting names, but is not always installed
     "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
@@ -48,6 +47,8 @@ STYLE: Any = {  # matplotlib types its setting names, but is not always installe
     "axes.edgecolor": GREY,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
+    "axes.axisbelow": True,
+    "grid.color": "#eeeeee",
     "xtick.color": GREY,
     "ytick.color": GREY,
     "xtick.labelcolor": "black",
@@ -91,32 +92,22 @@ def legend_text(label: object) -> str:
     return f" {text}" if text.startswith("_") else text  # matplotlib hides names with a leading underscore
 
 
-def label_points(axes: Any, points: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write the text of each (x, y, text, colour) at the right of its point, moved up where labels would touch.
-
-    The axes must have their final limits, with x on a logarithmic scale.
-    """
-    low, high = axes.get_ylim()
-    height = -math.inf
-    for x, y, text, colour in sorted(points, key=lambda point: point[1]):
-        height = max(y, height + LABEL_GAP * (high - low))
-        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
-        look = {"va": "center", "fontsize": 8, "color": colour, "arrowprops": line}
-        axes.annotate(text, (x, y), xytext=(1.07 * x, height), **look).set_in_layout(False)
+def _cut(text: str, letters: int) -> str:
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
     """Draw the training loss over steps, and beneath it the learning rate."""
 
     def draw(figure: Any) -> None:
-        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
-        steps = np.arange(1, len(losses) + 1)
-        top.plot(steps, losses, color=PALETTE[0], linewidth=1, marker="o" if len(losses) == 1 else None)
-        top.set_ylabel("loss")
-        bottom.plot(steps, rates, color=PALETTE[1], linewidth=1, marker="o" if len(rates) == 1 else None)
-        bottom.set_ylabel("learning rate")
-        bottom.set_xlabel("step")
-        bottom.set_ylim(bottom=0)
+        panels = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
+        for axes, values, name, colour in zip(
+            panels, (losses, rates), ("loss", "learning rate"), PALETTE, strict=False
+        ):
+            marker = "o" if len(values) == 1 else None
+            axes.plot(np.arange(1, len(values) + 1), values, color=colour, linewidth=1, marker=marker)
+            axes.set_ylabel(name)
+        axes.set(xlabel="step", ylim=(0, None))
         figure.align_ylabels()
 
     return svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
@@ -124,8 +115,7 @@ def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
 
 def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
     """Draw counts of true class (rows) against predicted class (columns), shaded by the share of the row."""
-    counts = np.asarray(matrix)
-    k = len(labels)
+    counts, k = np.asarray(matrix), len(labels)
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
     def draw(figure: Any) -> None:
@@ -140,10 +130,9 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
         axes.set(xlabel="predicted", ylabel="true", aspect="equal")
         axes.invert_yaxis()
         axes.spines[:].set_visible(False)
-        if k <= MAX_NUMBERED:
-            for (row, column), count in np.ndenumerate(counts):
-                colour = "white" if share[row, column] > 0.5 else "black"
-                axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour, fontsize=8)
+        for (row, column), count in np.ndenumerate(counts) if k <= MAX_NUMBERED else ():
+            colour = "white" if share[row, column] > 0.5 else "black"
+            axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour, fontsize=8)
 
     side = min(6.6, 2.8 + 0.35 * k)
     return svg(draw, (side + 0.6, 0.88 * side), f"Confusion matrix of {k} classes")
@@ -157,23 +146,20 @@ def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
+        beside = {"transform": axes.get_yaxis_transform(), "va": "center"}
         for row, runs in enumerate(values.values()):
             if len(runs) == 0:
-                axes.text(0.01, row, "failed", transform=axes.get_yaxis_transform(), va="center", color="#B00020")
+                axes.text(0.01, row, "failed", color="#B00020", **beside)
                 continue
             mean, spread = float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None
             axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
             axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
-            axes.text(
-                1.01, row, f"{mean:.{2 if abs(mean) > 1 else 3}f}", transform=axes.get_yaxis_transform(), va="center"
-            )
+            axes.text(1.01, row, f"{mean:.{2 if abs(mean) > 1 else 3}f}", **beside)
         axes.set_yticks(range(len(values)), list(values))
-        axes.set_ylim(len(values) - 0.4, -0.6)
+        axes.set(ylim=(len(values) - 0.4, -0.6), xlabel=metric)
         axes.tick_params(axis="y", length=0)
         axes.ticklabel_format(axis="x", useOffset=False)
-        axes.grid(color="#eeeeee", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.set_xlabel(metric)
+        axes.grid()
 
     return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
 
@@ -183,18 +169,18 @@ def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        labels = []
         for name, (seconds, score) in points.items():
-            colour = PALETTE[1] if name in strong else PALETTE[0]
-            axes.plot(seconds, score, "o", color=colour, markersize=5, zorder=3 if name in strong else 2)
-            labels.append((seconds, score, name, colour if name in strong else "black"))
-        axes.set_xscale("log")
+            axes.semilogx(seconds, score, "o", color=PALETTE[name in strong], markersize=5, zorder=2 + (name in strong))
         plain_log(axes.xaxis)
         axes.margins(0.14, 0.12)
         axes.set(xlabel="seconds to fit, all data sets", ylabel=y_label)
-        axes.grid(color="#eeeeee", linewidth=0.8)
-        axes.set_axisbelow(True)
-        label_points(axes, labels)
+        axes.grid()
+        gap, height = 0.04 * np.ptp(axes.get_ylim()), -math.inf
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
+        for name, (x, y) in sorted(points.items(), key=lambda point: point[1][1]):
+            height = max(y, height + gap)  # names that would touch move up
+            look = {"va": "center", "fontsize": 8, "color": PALETTE[1] if name in strong else "black"}
+            axes.annotate(name, (x, y), (1.07 * x, height), arrowprops=line, **look).set_in_layout(False)
 
     return svg(draw, (7.2, 4.6), f"{y_label} against seconds to fit of {len(points)} contenders")
 
@@ -202,53 +188,36 @@ def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong
 def class_series(x: Cases, labels: Labels, channels: Sequence[str], classes: Labels) -> str:
     """Draw a few cases of each class over one another, a strip for each channel, with one scale per channel.
 
-    Of many classes those with the most cases are drawn, of many channels the first ones. `classes` gives the colours.
+    `SERIES` says what is left out; `classes` gives the colours.
     """
     names, counts = np.unique(labels, return_counts=True)
     largest = sorted(np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist())
     rng = np.random.default_rng(0)
     chosen = [rng.choice(np.flatnonzero(labels == names[i]), min(PER_CLASS, counts[i]), replace=False) for i in largest]
-    shown = x[:, :MAX_CHANNELS].astype(np.float64)
-    values = shown[np.concatenate(chosen)]
-    low, high = values.min(axis=(0, 2)), values.max(axis=(0, 2))
-    span = np.where(high > low, high - low, 1.0)
-    strips = -np.arange(len(low))
+    cases = [x[rows, :MAX_CHANNELS].astype(np.float64) for rows in chosen]
+    low, high = np.concatenate(cases).min(axis=(0, 2)), np.concatenate(cases).max(axis=(0, 2))
+    span, strips = np.where(high > low, high - low, 1.0), -np.arange(len(low))
     ticks = [f"{_cut(c, 24)}\n{a:.3g} to {b:.3g}" for c, a, b in zip(channels, low, high, strict=False)]
     across = min(3, len(largest))
     rows = -(-len(largest) // across)
 
     def draw(figure: Any) -> None:
         grid = figure.subplots(rows, across, squeeze=False)
-        for number, axes in enumerate(grid.flat):
+        for axes in grid.flat:
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
-            if number >= len(largest):
-                continue
-            name = names[largest[number]]
-            axes.set_title(f"{_cut(str(name), 20)} ({counts[largest[number]]})")
-            colour = PALETTE[int(np.flatnonzero(classes == name)[0]) % len(PALETTE)]
-            for case in shown[chosen[number]]:
+            axes.tick_params(length=0, labelsize=7)
+        for axes in grid[:, 0]:
+            axes.set_yticks(strips + 0.4, ticks)
+        for axes, i, own in zip(grid.flat, largest, cases, strict=False):
+            axes.set_title(f"{_cut(str(names[i]), 17)} ({counts[i]})")
+            colour = PALETTE[np.flatnonzero(classes == names[i])[0] % len(PALETTE)]
+            for case in own:
                 line = decimate((case - low[:, None]) / span[:, None], SAMPLES) * 0.85 + strips[:, None]
                 axes.plot(line.T, color=colour, linewidth=0.8, alpha=0.7)
-            if number % across == 0:
-                axes.set_yticks(strips + 0.4, ticks, fontsize=7)
-                axes.tick_params(length=0)
 
     size = (7.2, rows * (0.5 + max(0.8, 0.35 * len(low))))
     return svg(draw, size, f"Some series of {len(largest)} classes")
-
-
-def series_text(n_classes: int, n_channels: int) -> str:
-    """Say what `class_series` draws and what it leaves out."""
-    text = f"Up to {PER_CLASS} training cases of each class, drawn at random; in brackets the number of its cases. "
-    text += "Every channel has one scale for all classes, the range below its name."
-    text += f" Shown are the {MAX_CLASSES} largest of {n_classes} classes." if n_classes > MAX_CLASSES else ""
-    several = n_channels > MAX_CHANNELS
-    return text + (f" Shown are the first {MAX_CHANNELS} of {n_channels} channels." if several else "")
-
-
-def _cut(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def map_panels(
@@ -258,24 +227,26 @@ def map_panels(
 
     Points (N, 2) in `ringed` have a ring around them.
     """
-    if classes is None:
-        classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
-    across = min(3, len(panels))
-    few = max(len(labels) for _, labels in panels.values()) < MANY_POINTS
-    size = 2.0 if not few else 7.0 if across > 1 else 16.0
+    every = np.unique(np.concatenate([labels for _, labels in panels.values()])) if classes is None else classes
+    across, few = min(3, len(panels)), max(len(labels) for _, labels in panels.values()) < MANY_POINTS
     rows = -(-len(panels) // across)
+    size = 2.0 if not few else 7.0 if across > 1 else 16.0
 
     def draw(figure: Any) -> None:
         grid = figure.subplots(rows, across, squeeze=False)
-        for axes in grid.flat:
+        for axes in grid.flat[len(panels) :]:
             axes.axis("off")
         for axes, (name, (points, labels)) in zip(grid.flat, panels.items(), strict=False):
-            axes.axis("on")
-            axes.set_title(name)
-            _by_class(axes, points, labels, classes, size)
+            axes.set(xticks=[], yticks=[], title=name)  # the axes of such a map mean nothing
+            axes.spines[:].set_visible(True)
+            colours = PALETTE if len(points) < MANY_POINTS else (*PALETTE, *FURTHER)
+            for i, one in enumerate(every):
+                look: Any = {"color": colours[i % len(colours)], "marker": MARKERS[i // len(colours) % len(MARKERS)]}
+                look |= {"alpha": 0.75, "linewidths": 0, "rasterized": len(points) >= MANY_POINTS}
+                axes.scatter(*points[labels == one].T, s=size, label=legend_text(one), **look)
         if ringed is not None:
             axes.scatter(*ringed.T, s=2.5 * size, facecolors="none", edgecolors="black", linewidths=0.6)
-        if len(classes) <= MAX_LEGEND:
+        if len(every) <= MAX_LEGEND:
             handles, names = grid.flat[0].get_legend_handles_labels()
             ncols = max(1, min(10, LEGEND_WIDTH // (4 + max(map(len, names)))))
             look = {"frameon": False, "fontsize": 8, "markerscale": 2 if few else 4}
@@ -285,59 +256,41 @@ def map_panels(
     return svg(draw, (7.2, 0.6 + height * rows), f"Maps of {', '.join(panels)}")
 
 
-def _by_class(axes: Any, xy: Floats, y: Labels, classes: Labels, size: float) -> None:
-    """Draw points in a frame, coloured and shaped by class; the axes of such a map mean nothing."""
-    axes.set(xticks=[], yticks=[])
-    axes.spines[:].set_visible(True)
-    colours = PALETTE if len(xy) < MANY_POINTS else (*PALETTE, *FURTHER)
-    for i, c in enumerate(classes):
-        look: Any = {"color": colours[i % len(colours)], "marker": MARKERS[i // len(colours) % len(MARKERS)]}
-        look |= {"alpha": 0.75, "linewidths": 0, "rasterized": len(xy) >= MANY_POINTS}
-        axes.scatter(*xy[y == c].T, s=size, label=legend_text(c), **look)
-
-
 def critical_difference(scores: ArrayLike, names: Sequence[str]) -> str:
     """Draw average ranks of scores (data sets, methods), best at the left, and bars over methods that do not differ."""
     table = np.asarray(scores, dtype=np.float64)
     ranks, n_sets = average_ranks(table), len(table)
     width = nemenyi(len(names), n_sets)[1]
-    by_nemenyi = cliques(ranks, np.abs(ranks[:, None] - ranks) > width)
-    by_wilcoxon = cliques(ranks, wilcoxon_holm(table) <= ALPHA)
+    bars = [(group, PALETTE[0]) for group in cliques(ranks, np.abs(ranks[:, None] - ranks) > width)]
+    bars += [(group, PALETTE[1]) for group in cliques(ranks, wilcoxon_holm(table) <= ALPHA)]
     order = np.argsort(ranks, kind="stable")
     left, right = order[: math.ceil(len(order) / 2)], order[math.ceil(len(order) / 2) :][::-1]
-    band = BAR * (len(by_nemenyi) + len(by_wilcoxon) + 1)
-    shown = [textwrap.fill(name, MAX_WIDTH) for name in names]
-    row_height = ROW + LINE * max(name.count("\n") for name in shown)
-    height = band + row_height * len(left) + HEAD
+    shown = [textwrap.fill(name, 27) for name in names]
+    # Heights in inches: of what stands above the axis, of the bars below it, of a label.
+    head, band, row_height = 1.05, 0.24 * (len(bars) + 1), 0.3 + 0.15 * max(name.count("\n") for name in shown)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        low, high = math.floor(ranks.min()), math.ceil(ranks.max())
-        high = max(high, low + 1)
-        axes.set(xlim=(low, high), ylim=(-band - row_height * len(left), HEAD))
+        low, high = math.floor(ranks.min()), max(math.ceil(ranks.max()), math.floor(ranks.min()) + 1)
+        axes.set(xlim=(low, high), ylim=(-band - row_height * len(left), head))
         axes.axis("off")
         axes.plot([low, high], [0, 0], color="black", linewidth=1)
         for tick in range(low, high + 1):
             axes.plot([tick, tick], [0, 0.07], color="black", linewidth=1)
             axes.text(tick, 0.12, str(tick), ha="center", va="bottom", fontsize=8)
-        for side, at, align in ((left, low, "right"), (right, high, "left")):
+        for side, at, align, gap in ((left, low, "right", -4), (right, high, "left", 4)):
             for row, i in enumerate(side):
                 y = -band - row_height * (row + 0.5)
                 axes.plot([ranks[i], ranks[i], at], [0, y, y], color=GREY, linewidth=0.8, clip_on=False)
-                gap = GAP if align == "left" else -GAP
                 words = {"ha": align, "va": "center", "textcoords": "offset points"}
                 axes.annotate(f"{ranks[i]:.2f}", (at, y), xytext=(gap, 0), **words)
-                axes.annotate(shown[i], (at, y), xytext=(gap * NUMBER, 0), **words)
-        _clique_bars(axes, ranks, by_nemenyi, NEMENYI, 1)
-        _clique_bars(axes, ranks, by_wilcoxon, WILCOXON, 1 + len(by_nemenyi))
-        axes.plot([low, low + min(width, high - low)], [0.48, 0.48], color=NEMENYI, linewidth=2, marker="|")
-        axes.text(low, 0.58, f"Nemenyi, critical difference {width:.2f}", color=NEMENYI, va="bottom")
-        axes.text(low, 0.82, "Wilcoxon, Holm's correction", color=WILCOXON, va="bottom")
+                axes.annotate(shown[i], (at, y), xytext=(8 * gap, 0), **words)
+        for row, (group, colour) in enumerate(bars, start=1):
+            ends, look = [min(ranks[list(group)]), max(ranks[list(group)])], {"color": colour, "alpha": 0.9}
+            axes.plot(ends, [0.06 - 0.24 * row] * 2, linewidth=3.5, solid_capstyle="round", **look)
+        axes.plot([low, low + min(width, high - low)], [0.48, 0.48], color=PALETTE[0], linewidth=2, marker="|")
+        axes.text(low, 0.58, f"Nemenyi, critical difference {width:.2f}", color=PALETTE[0], va="bottom")
+        axes.text(low, 0.82, "Wilcoxon, Holm's correction", color=PALETTE[1], va="bottom")
 
-    return svg(draw, (7.2, height), f"Critical difference of {len(names)} methods over {n_sets} data sets")
-
-
-def _clique_bars(axes: Any, ranks: Any, groups: Sequence[tuple[int, ...]], colour: str, first: int) -> None:
-    for row, members in enumerate(groups, start=first):
-        ends = [min(ranks[i] for i in members), max(ranks[i] for i in members)]
-        axes.plot(ends, [-BAR * row + BAR / 4] * 2, color=colour, linewidth=3.5, solid_capstyle="round", alpha=0.9)
+    size = (7.2, band + row_height * len(left) + head)
+    return svg(draw, size, f"Critical difference of {len(names)} methods over {n_sets} data sets")

@@ -28,14 +28,12 @@ FIRST: list[str] = []  # contenders that stand first in a table, in this order; 
 ALL_LABELS = ("linear", "ridge", "forest", "finetune-100")
 SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys(("forest_1pct", "finetune-1"), "few_1pct")
 PAPER_SCHEDULE = "per_step"
-SUBSET_NOTES = {
-    "authors": "the authors' one draw, the same for all seeds (D-40)",
-    "per-seed": "drawn anew by each seed",
-}
+AUTHORS_DRAW = "the authors' one draw, the same for all seeds (D-40)"
+SUBSET_NOTES = {"authors": AUTHORS_DRAW, "per-seed": "drawn anew by each seed"}
 ALONE, SHARED = ", alone", " (shared)"  # behind the name of a device
 FORESTS = ("forest", "forest_1pct")  # which are trained when they score
 NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit
-METRICS = [metric.name for metric in (*CLASSIFICATION_METRICS, *CLUSTERING_METRICS, *COST_METRICS)]
+METRICS = [*CLASSIFICATION_METRICS, *CLUSTERING_METRICS, *COST_METRICS]
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -151,11 +149,10 @@ def metric_of(runs: pd.DataFrame) -> pd.Series:
 
 def metric_names(data: pd.DataFrame) -> list[str]:
     """List the metrics there are, in the order in which protocols declare them."""
-    return sorted(data.metric.unique(), key=lambda name: (*METRICS, name).index(name))
+    return sorted(data.metric.unique(), key=[*(metric.name for metric in METRICS), *data.metric.unique()].index)
 
 
 def metric_name(runs: pd.DataFrame) -> str:
-    """Name what is shown; several metrics are joined by `and`."""
     return " and ".join(metric_names(runs))
 
 
@@ -176,12 +173,11 @@ def direction(metric: Metric) -> int:
 
 
 def contender_of(runs: pd.DataFrame) -> dict[str, str]:
-    """Give the contender of each line."""
+    """By line."""
     return dict(zip(runs.line, runs.contender, strict=True))
 
 
 def seeds_of(data: pd.DataFrame) -> list[int]:
-    """List the seeds, sorted."""
     return sorted(data.seed.unique().tolist())
 
 

@@ -18,6 +18,9 @@ from dicot.data.cases import Array
 from dicot.data.inspection import extreme_places
 from dicot.judge.report.tables import LONG_TEXT, Table, markdown_text, to_markdown
 
+Facts = Mapping[str, object]  # of a run: version, seed, command ...
+Steps = Sequence[tuple[str, str]]  # why, and the command
+
 LONGEST = 80  # bytes of a slug, so that a prefix and a suffix have room in the 255 of a file name
 WIDTH, STRIP, SPACE = 320, 54, 6  # of a drawn window, of a channel in it and between two, in units of the drawing
 MOST_POINTS = 640  # of a line; longer ones are drawn by the least and the greatest value of each stretch
@@ -67,9 +70,7 @@ def drawn(parts: Iterable[Part], *, named_only: bool = False) -> list[Part]:
     return out
 
 
-def write_pages(
-    folder: Path, title: str, parts: Iterable[Part], facts: Mapping[str, object], banner: str = ""
-) -> list[Path]:
+def write_pages(folder: Path, title: str, parts: Iterable[Part], facts: Facts, banner: str = "") -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
     need_packages()
     shown = drawn(parts)
@@ -80,24 +81,17 @@ def write_pages(
     return [folder / name for name in texts]
 
 
-def render(
-    title: str,
-    parts: Sequence[Part],
-    facts: Mapping[str, object],
-    banner: str = "",
-    steps: Sequence[tuple[str, str]] = (),
-) -> str:
-    """Make the page: title, a warning if there is one, the facts of the run (version, seed, command ...), the parts.
+def render(title: str, parts: Sequence[Part], facts: Facts, banner: str = "", steps: Steps = ()) -> str:
+    """Make the page: title, a warning if there is one, the facts, the parts.
 
-    A page with an opening begins with that and with `steps` to go on with, as (why, command); its facts come last.
+    A page with an opening begins with that and with `steps` to go on with; its facts come last.
     """
     own, rest = _opening(parts)
-    return _filled(
-        "page.html", title=title, opening=own, parts=rest, facts=facts, banner=banner, steps=steps, long_text=LONG_TEXT
-    )
+    shown = {"title": title, "opening": own, "parts": rest, "facts": facts, "banner": banner, "steps": steps}
+    return _filled("page.html", **shown, long_text=LONG_TEXT)
 
 
-def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Sequence[Part]) -> str:
+def to_document(title: str, facts: Facts, banner: str, parts: Sequence[Part]) -> str:
     """Write Markdown; figures are files beside it."""
     opening, rest = _opening(parts)
     lines = [f"# {markdown_text(title)}", ""]
@@ -164,7 +158,7 @@ def windows_page(
     lead: Sequence[str],
     windows: Sequence[DrawnWindow],
     channels: Sequence[str],
-    facts: Mapping[str, object],
+    facts: Facts,
 ) -> str:
     """Draw windows (C, T) of the same channels; each channel has one scale on the whole page.
 

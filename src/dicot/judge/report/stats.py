@@ -1,6 +1,5 @@
 """Statistics over data sets, seeds and test cases: average ranks, Friedman, Nemenyi, Wilcoxon with Holm, intervals."""
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -128,27 +127,23 @@ def holm(p_values: ArrayLike) -> Floats:
 def wilcoxon_holm(scores: ArrayLike) -> Floats:
     """(data sets, methods) -> (methods, methods): p of every pair, corrected for all pairs; 1 on the diagonal."""
     methods = np.asarray(scores, dtype=np.float64).T
-    pairs = list(itertools.combinations(range(len(methods)), 2))
+    above = np.triu_indices(len(methods), 1)
     out = np.ones((len(methods), len(methods)))
-    for (i, j), p in zip(pairs, holm([wilcoxon_pair(methods[i], methods[j]) for i, j in pairs]), strict=True):
-        out[i, j] = out[j, i] = p
-    return out
+    out[above] = holm([wilcoxon_pair(methods[i], methods[j]) for i, j in zip(*above, strict=True)])
+    return np.minimum(out, out.T)
 
 
 def cliques(ranks: ArrayLike, differs: ArrayLike) -> list[tuple[int, ...]]:
     """Find the longest runs of neighbouring ranks in which no two methods differ, best first, two methods or more."""
     order = np.argsort(np.asarray(ranks), kind="stable")
     apart = np.asarray(differs, dtype=bool)[np.ix_(order, order)]
-    out: list[tuple[int, ...]] = []
-    reached = 0  # the end of the last run: a run that ends no further lies inside it
-    for start in range(len(order)):
-        end = start + 1
-        while end < len(order) and not apart[start : end + 1, start : end + 1].any():
-            end += 1
-        if end - start > 1 and end > reached:
-            out.append(tuple(order[start:end].tolist()))
-            reached = end
-    return out
+    ends = [
+        max(end for end in range(start + 1, len(order) + 1) if not apart[start:end, start:end].any())
+        for start in range(len(order))
+    ]
+    # A run that ends no further than the one before lies inside it.
+    longest = [start for start, end in enumerate(ends) if start == 0 or end > ends[start - 1]]
+    return [tuple(order[start : ends[start]].tolist()) for start in longest if ends[start] - start > 1]
 
 
 def friedman_text(scores: ArrayLike) -> str:

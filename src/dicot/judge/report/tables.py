@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 class Table:
     """Cells by row and column; the name of the index stands in the corner."""
 
-    cells: pd.DataFrame  # of Cell
+    cells: pd.DataFrame  # of Cell; anything else is shown as plain text
     note: str = ""
     about: Mapping[str, str] = field(default_factory=dict)  # what a row is, by its name, where that needs a word
 
@@ -56,27 +56,27 @@ class Table:
     def rows(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield each row's name and its cells as (text, look)."""
         for name, row in zip(self.cells.index, self.cells.to_numpy(), strict=True):
-            yield str(name), [cell[:2] for cell in row]
+            yield str(name), [cell[:2] if isinstance(cell, Cell) else (str(cell), "") for cell in row]
 
     def text_columns(self) -> list[bool]:
         """Tell which columns hold words, not numbers; a sentence may begin with one."""
-        numbers = self.cells.map(lambda cell: bool(NUMBER.match(cell.text)) and len(cell.text) <= LONG_TEXT)
-        return [not any(column) for column in numbers.to_numpy().T]
+        columns = zip(*(row for _, row in self.rows()), strict=True)
+        return [not any(NUMBER.match(text) and len(text) <= LONG_TEXT for text, _ in column) for column in columns]
 
 
 def text_table(
     corner: str, rows: Iterable[tuple[str, Sequence[Cell | str]]], columns: Sequence[str], note: str
 ) -> Table:
     """Make a table of (name, cells)."""
-    cells = [(name, [Cell(one) if isinstance(one, str) else one for one in row]) for name, row in rows]
-    index = pd.Index([name for name, _ in cells], name=corner, dtype=object)
-    return Table(pd.DataFrame([row for _, row in cells], index, list(columns), dtype=object), note)
+    named = [(name, list(row)) for name, row in rows]
+    index = pd.Index([name for name, _ in named], name=corner, dtype=object)
+    return Table(pd.DataFrame([row for _, row in named], index, list(columns), dtype=object), note)
 
 
 def mark_best(column: Sequence[Cell], sign: int = 1) -> list[Cell]:
-    """Mark the best mean at printed precision: highest, or lowest with sign -1. Alone in a column, nothing is best."""
+    """Mark the best mean at printed precision: highest, lowest with sign -1, none with 0. Alone, nothing is best."""
     values = [sign * cell.mean for cell in column if not math.isnan(cell.mean)]
-    if len(values) < 2:
+    if len(values) < 2 or not sign:
         return list(column)
     tie = TIE if values.count(max(values)) > 1 else ""
     return [Cell(c.text + tie, BEST, c.mean) if sign * c.mean == max(values) else c for c in column]

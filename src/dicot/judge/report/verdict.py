@@ -1,7 +1,7 @@
 """What an evaluation comes to: who is ahead, by how much, whether that is more than noise, and what to use."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,37 +41,11 @@ class Trial:
     together: str = "group"  # what a group is: a recording, a subject
 
     def measures(self) -> dict[str, str]:
-        """Give the first metric that a table shows of every protocol, but no costs: nobody is better by these.
-
-        Protocols with equal numbers count once.
-        """
+        """Give every protocol's first metric, but no costs: nobody is better by these. What is equal counts once."""
         names = [name for name in self.data.metric.unique() if find_metric(name).headline and name not in COSTS]
         repeated = [name for alike in equal_protocols(self.data) for name in alike[1:]]
-        chosen = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)]
-        first = chosen.drop_duplicates("protocol")
+        first = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)].drop_duplicates("protocol")
         return dict(zip(first.protocol, first.metric, strict=True))
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far one contender is ahead of another, in the metric's own unit; NaN as interval where nothing tells."""
-
-    ahead: str
-    rival: str
-    value: float
-    low: float
-    high: float
-    basis: str  # what the interval is over, in words, or what is too little for one
-
-    @property
-    def known(self) -> bool:
-        """Whether anything tells what noise is."""
-        return not math.isnan(self.low)
-
-    @property
-    def settled(self) -> bool:
-        """Whether the difference is more than noise."""
-        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -89,53 +63,49 @@ class Ranking:
         """Rank whoever has a score for every seed and draw; at equal scores the quicker to fit comes first."""
         own = trial.data[(trial.data.protocol == protocol) & (trial.data.metric == metric)]
         table = own.pivot(index=["seed", "draw"], columns="contender", values="value").dropna(axis=1)
-        return cls(trial, protocol, metric, table).ordered(own.groupby("contender").fit_seconds.mean().fillna(0.0))
+        quick = own.groupby("contender").fit_seconds.mean().fillna(0.0)[table.columns].sort_values(kind="stable")
+        return cls(trial, protocol, metric, table[quick.index]).ordered()
 
-    def ordered(self, seconds: Mapping[str, float] | None = None) -> "Ranking":
-        """Put the best first; at equal scores the quicker to fit, where that is known."""
+    def ordered(self) -> "Ranking":
+        """Put the best first; what is equal stays in its order."""
         merits = (direction(find_metric(self.metric)) * self.scores.mean()).round(NOISE)
-        order = sorted(self.names, key=lambda name: (-merits[name], 0.0 if seconds is None else seconds[name]))
-        return replace(self, scores=self.scores[order])
+        return replace(self, scores=self.scores[(-merits).sort_values(kind="stable").index])
 
     @property
     def names(self) -> list[str]:
-        """Everybody, best first."""
         return list(self.scores.columns)
 
     @property
     def measure(self) -> str:
-        """What it is by."""
         return f"{self.protocol} {self.metric}"
 
-    def by_role(self, roles: Collection[str]) -> list[str]:
+    def by_role(self, *roles: str) -> list[str]:
         """Those with one of these roles, best first."""
         return [name for name in self.names if self.trial.roles[name] in roles]
 
     def mean(self, name: str) -> float:
-        """The mean over seeds and draws."""
         return float(self.scores[name].mean())
 
     def shown(self, name: str) -> str:
-        """The mean as it is printed."""
         return f"{self.mean(name):.{find_metric(self.metric).decimals}f}"
 
-    def gap(self, ahead: str, rival: str) -> Gap:
+    def gap(self, ahead: str, rival: str) -> "Gap":
         """Compare two: paired over seeds or draws and over test cases, as far as these are known."""
-        gaps = direction(find_metric(self.metric)) * (self.scores[ahead] - self.scores[rival])
+        trial, gaps = self.trial, direction(find_metric(self.metric)) * (self.scores[ahead] - self.scores[rival])
         value, n_seeds = float(gaps.mean()), gaps.index.unique("seed").size
-        if (few := self.few_groups()) is not None:
-            return Gap(ahead, rival, value, math.nan, math.nan, few)
+        if few := self.few_groups():
+            return Gap(self, ahead, rival, value, math.nan, math.nan, few)
         centre, noise, over = value, list[Noise](), []
         if (cases := self._cases(ahead, rival)) is not None:
-            centre, variance, freedom = paired_noise(cases, self.trial.groups)
-            centre *= 100
+            share, variance, freedom = paired_noise(cases, trial.groups)
+            centre = 100 * share
             noise.append((100**2 * variance, freedom))
-            many = f" in {int(freedom) + 1} {self.trial.together}s" if self.trial.groups is not None else ""
+            many = f" in {int(freedom) + 1} {trial.together}s" if trial.groups is not None else ""
             over.append(f"{len(cases):,} test cases{many}")
-        elif self.metric == ACCURACY and self.trial.n_test > 1:
-            variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], self.trial.n_test)
+        elif self.metric == ACCURACY and trial.n_test > 1:
+            variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], trial.n_test)
             noise.append((100**2 * variance, freedom))
-            over.append(f"the binomial error of {self.trial.n_test:,} test cases")
+            over.append(f"the binomial error of {trial.n_test:,} test cases")
         if len(gaps) > 1 and (self.unit == SEEDS or n_seeds >= ENOUGH_SETS):
             noise.append(self._run_noise(gaps))
             draws = len(gaps) // n_seeds
@@ -145,27 +115,17 @@ class Ranking:
         if self.metric in PERCENT:
             low, high = max(low, -100.0), min(high, 100.0)
         one = "one seed" if self.unit == SEEDS else f"{n_seeds} {self.unit}"
-        return Gap(ahead, rival, value, low, high, " and ".join(over) or one)
-
-    def training_gap(self) -> Gap | None:
-        """The best trained against the best without training; None where one side is missing."""
-        learned, plain = self.by_role(LEARNED), self.by_role(UNTRAINED)
-        return self.gap(learned[0], plain[0]) if learned and plain else None
+        return Gap(self, ahead, rival, value, low, high, " and ".join(over) or one)
 
     def alike(self, first: str, others: Sequence[str]) -> tuple[str, ...]:
         """The first, and up to two others that are about as good: within noise, and not far behind."""
         gaps = [self.gap(first, name) for name in others if name != first]
-        close = [gap.rival for gap in gaps if gap.known and not gap.settled and not self.far(gap)]
-        return (first, *close[:2])
+        return (first, *[gap.rival for gap in gaps if gap.known and not gap.settled and not gap.far][:2])
 
-    def far(self, gap: Gap) -> bool:
-        """Whether the rival is too far behind to be called as good, whatever noise leaves open."""
-        return gap.value > AS_GOOD * abs(self.mean(gap.ahead))
-
-    def few_groups(self) -> str | None:
-        """Name the groups of the test cases where they are too few to tell of others."""
+    def few_groups(self) -> str:
+        """Name the groups of the test cases where they are too few to tell of others; empty elsewhere."""
         count = ENOUGH_GROUPS if self.trial.groups is None else len(np.unique(self.trial.groups))
-        return f"{count} test {self.trial.together}{'s' * (count > 1)}" if count < ENOUGH_GROUPS else None
+        return f"{count} test {self.trial.together}{'s' * (count > 1)}" if count < ENOUGH_GROUPS else ""
 
     def _run_noise(self, gaps: pd.Series) -> Noise:
         """Give the noise of the mean gap over seeds and draws: the largest of what tells of it.
@@ -202,6 +162,78 @@ class Ranking:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """How far one contender is ahead of another, in the metric's own unit; NaN as interval where nothing tells."""
+
+    ranking: Ranking
+    ahead: str
+    rival: str
+    value: float
+    low: float
+    high: float
+    basis: str  # what the interval is over, in words, or what is too little for one
+
+    @property
+    def known(self) -> bool:
+        """Whether anything tells what noise is."""
+        return not math.isnan(self.low)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the difference is more than noise."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def far(self) -> bool:
+        """Whether the rival is too far behind to be called as good, whatever noise leaves open."""
+        return self.value > AS_GOOD * abs(self.ranking.mean(self.ahead))
+
+    @property
+    def digits(self) -> int:
+        return 1 if self.ranking.metric in PERCENT else find_metric(self.ranking.metric).decimals
+
+    @property
+    def size(self) -> str:
+        if self.ranking.metric in PERCENT:
+            return "less than 0.1 points" if self.value < 0.05 else f"{self.value:.1f} points"
+        return f"{self.value:.{self.digits}f}"
+
+    @property
+    def interval(self) -> str:
+        ends = (round(end, self.digits) + 0.0 for end in (self.low, self.high))  # no minus zero
+        return " to ".join(f"{end:.{self.digits}f}" for end in ends)
+
+    def row(self) -> list[str]:
+        """Both with their numbers, the difference, its interval, and whether that is more than noise."""
+        who = [f"{name} {self.ranking.shown(name)}" for name in (self.ahead, self.rival)]
+        told = "yes" if self.settled else "no" if self.known else "not known"
+        interval = self.interval if self.known else f"only {self.basis}"
+        return [*who, signed(self.value, self.digits), interval, told]
+
+    def sentences(self, first: str, one_seed: bool) -> str:
+        """Give both numbers, those of `first` first, and say whether the difference is noise."""
+        other, roles = self.rival if first == self.ahead else self.ahead, self.ranking.trial.roles
+        less = "" if find_metric(self.ranking.metric).higher_is_better else " (less is better)"
+        untrained = " (untrained)" if roles[first] in LEARNED and roles[other] not in LEARNED else ""
+        numbers = f"{first} has {self.ranking.shown(first)} and {other}{untrained} has {self.ranking.shown(other)}"
+        noise = "larger than noise" if self.settled else "within noise"
+        noise = f"With one seed the difference is {noise}." if one_seed else f"The difference is {noise}."
+        if not self.known:
+            noise = f"Noise is not known: there {'are' if self.basis.endswith('s') else 'is'} only {self.basis}."
+        return f"By {self.ranking.measure}{less} {numbers}. {noise}"
+
+    def explained(self, one_seed: bool) -> str:
+        """Give the difference and its interval, how that came about, and what is not in it."""
+        pairs = len(self.ranking.names) - 1
+        size = f"{self.size} in favour of {self.ahead}" if round(self.value, NOISE) else "0"
+        text = f"Difference by {self.ranking.measure}: {size}. 95 % interval: {self.interval}, over {self.basis}"
+        text += f", corrected for {pairs} rivals (Bonferroni)." if pairs > 1 else "."
+        if "binomial" in self.basis:
+            text += " It is not known which test cases were right, so the interval is too wide rather than too narrow."
+        return text + (" With one seed the noise of training is not in it." if one_seed else "")
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The first sentence of a report, what else belongs to it, and what follows."""
 
@@ -211,12 +243,10 @@ class Verdict:
     settled: bool = False  # the difference is more than noise
 
 
-Gaps = Sequence[tuple[Ranking, Gap]]  # of the best trained and the best untrained, by protocol
-
-
-def training_gaps(rankings: Iterable[Ranking]) -> Gaps:
+def training_gaps(rankings: Iterable[Ranking]) -> list[Gap]:
     """Compare the best trained with the best untrained by every protocol that has both."""
-    return [(one, gap) for one in rankings if (gap := one.training_gap()) is not None]
+    sides = [(one, one.by_role(*LEARNED), one.by_role(*UNTRAINED)) for one in rankings]
+    return [ranking.gap(learned[0], plain[0]) for ranking, learned, plain in sides if learned and plain]
 
 
 def verdict(trial: Trial) -> Verdict:
@@ -225,23 +255,19 @@ def verdict(trial: Trial) -> Verdict:
     if not rankings:
         return Verdict("Only costs were measured, so nobody is better. Score something with --protocols linear.")
     gaps = training_gaps(rankings)
-    broken = trial.data[trial.data.error.notna() & ~trial.data.contender.isin(rankings[0].names)]
-    more = tuple(filter(None, (_by_protocols(gaps), failures(trial.data) if len(broken) else "")))
+    more = []
+    if len(gaps) > 1:
+        won = [gap.ranking.protocol for gap in gaps if gap.low > 0]
+        lost = [gap.ranking.protocol for gap in gaps if gap.high < 0]
+        rest = len(gaps) - len(won) - len(lost)
+        told = f"better by {_listed(won)}, worse by {_listed(lost)}, within noise by {rest or 'none'}"
+        more.append(f"Best trained against best untrained, by {len(gaps)} protocols: {told}.")
+    if not set(trial.data.contender[trial.data.error.notna()]) <= set(rankings[0].names):
+        more.append(failures(trial.data))
     if not rankings[0].names:
-        return Verdict("No contender has all its scores, so there is nothing to decide.", more)
+        return Verdict("No contender has all its scores, so there is nothing to decide.", tuple(more))
     found = decide(rankings[0], gaps)
     return replace(found, more=(*found.more, *more))
-
-
-def _by_protocols(gaps: Gaps) -> str:
-    """Say what all protocols together make of training; empty where there is one."""
-    if len(gaps) < 2:
-        return ""
-    won = [ranking.protocol for ranking, gap in gaps if gap.low > 0]
-    lost = [ranking.protocol for ranking, gap in gaps if gap.high < 0]
-    rest = len(gaps) - len(won) - len(lost)
-    told = f"better by {_listed(won)}, worse by {_listed(lost)}, within noise by {rest or 'none'}"
-    return f"Best trained against best untrained, by {len(gaps)} protocols: {told}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -249,13 +275,13 @@ def _listed(names: Sequence[str]) -> str:
     return f"{len(names)} ({shown}{', ...' if len(names) > LISTED else ''})" if names else "none"
 
 
-def decide(ranking: Ranking, gaps: Gaps) -> Verdict:
+def decide(ranking: Ranking, gaps: Sequence[Gap]) -> Verdict:
     """Say whom to use by this ranking, beside whom, and whether the difference is more than noise.
 
     `gaps` are those of all protocols. Where this one leaves it open, the first that training wins decides.
     """
     names, first = ranking.names, ranking.names[0]
-    learned, plain = ranking.by_role(LEARNED), ranking.by_role(UNTRAINED)
+    learned, plain = ranking.by_role(*LEARNED), ranking.by_role(*UNTRAINED)
     if len(names) == 1:
         told = f"Only {first} has a score: {ranking.measure} {ranking.shown(first)}."
         return Verdict(f"{told} There is nothing to compare it with.", use=(first,))
@@ -264,30 +290,24 @@ def decide(ranking: Ranking, gaps: Gaps) -> Verdict:
         told = f"All {len(names)} contenders have the same {ranking.measure}, {ranking.shown(first)}"
         return Verdict(f"Use {cheapest}. {told}: this test part does not tell them apart.", use=(cheapest,))
     gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
-    why, use = _advice(ranking, gap, gaps)
+    why, use = _advice(gap, learned, plain, gaps)
     best = gap.rival if gap.rival in use[:1] else first
     lead = f"Use {best}" if use else "No recommendation yet"
     if use and learned and best in plain and not gap.settled:
         lead += ", which needs no training"
     one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
-    sentence = f"{lead}. {_compared(ranking, gap, best)}. {_noise(gap, one_seed)}"
-    won = [(other, theirs) for other, theirs in gaps if theirs.low > 0][:1]
-    if use and best in learned and gap.known and not gap.settled:
-        for other, theirs in won:
-            if theirs.ahead == best:
-                told = f"{_compared(other, theirs, best)}. {_noise(theirs, one_seed)}"
-                sentence = f"{lead}. {told} By {ranking.measure} it is within noise."
+    sentence = f"{lead}. {gap.sentences(best, one_seed)}"
+    decides = next((one for one in gaps if one.low > 0), gap)
+    if use and gap.known and not gap.settled and best in learned and decides.settled and decides.ahead == best:
+        sentence = f"{lead}. {decides.sentences(best, one_seed)} By {ranking.measure} it is within noise."
     as_well = f" {' or '.join(use[1:])} {'does' if len(use) == 2 else 'do'} as well." if use[1:] else ""
-    more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
-    return Verdict(sentence, more, use, gap.settled)
+    return Verdict(sentence, (why + as_well, *([gap.explained(one_seed)] if gap.known else [])), use, gap.settled)
 
 
-def _advice(ranking: Ranking, gap: Gap, gaps: Gaps) -> tuple[str, tuple[str, ...]]:
+def _advice(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequence[Gap]) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to use: the untrained wherever training shows no gain."""
-    learned, plain = ranking.by_role(LEARNED), ranking.by_role(UNTRAINED)
-    won, lost = [g for _, g in gaps if g.low > 0], [g for _, g in gaps if g.high < 0]
+    ranking, first, won = gap.ranking, gap.ahead, [one for one in gaps if one.low > 0]
     where = f"by {ranking.protocol}" if 0 < len(won) < len(gaps) else "here"
-    first = gap.ahead
     if not learned:
         return "Nothing here was trained.", ranking.alike(first, plain)
     if not plain:
@@ -295,79 +315,24 @@ def _advice(ranking: Ranking, gap: Gap, gaps: Gaps) -> tuple[str, tuple[str, ...
     training = "Pretraining" if ranking.trial.roles[learned[0]] == PRETRAINED else "Training with labels"
     if first in learned and gap.settled:
         return f"{training} pays {where}.", (first,)
-    if not gap.settled and won and not lost:
+    if not gap.settled and won and not any(one.high < 0 for one in gaps):
         return f"{training} pays by other protocols, not {where}. It is worse by none.", (learned[0],)
-    if first in learned and ranking.far(gap):
+    if first in learned and gap.far:
         what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
         return f"It is open whether {training.lower()} pays {where}. {what}.", ()
     use = ranking.alike(plain[0], plain)
     if not gap.settled:
         return f"{training} shows no gain {where}.", use
-    for control in ranking.by_role((CONTROL,))[:1]:
-        over = ranking.gap(learned[0], control)
-        if over.low > 0:
-            gain = _size(ranking.metric, over.value)
-            return f"{training} improves its encoder by {gain} over {control}, but that is not enough.", use
+    over = [ranking.gap(learned[0], control) for control in ranking.by_role(CONTROL)[:1]]
+    if over and over[0].low > 0:
+        gain = f"{over[0].size} over {over[0].rival}"
+        return f"{training} improves its encoder by {gain}, but that is not enough.", use
     return f"{training} adds nothing {where}.", use
-
-
-def _compared(ranking: Ranking, gap: Gap, first: str) -> str:
-    """Give both numbers, those of `first` first."""
-    other, roles = gap.rival if first == gap.ahead else gap.ahead, ranking.trial.roles
-    less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
-    untrained = " (untrained)" if roles[first] in LEARNED and roles[other] not in LEARNED else ""
-    numbers = f"{first} has {ranking.shown(first)} and {other}{untrained} has {ranking.shown(other)}"
-    return f"By {ranking.measure}{less} {numbers}"
-
-
-def _noise(gap: Gap, one_seed: bool) -> str:
-    """Say whether the difference is noise."""
-    if not gap.known:
-        return f"Noise is not known: there {'are' if gap.basis.endswith('s') else 'is'} only {gap.basis}."
-    text = "larger than noise" if gap.settled else "within noise"
-    return f"With one seed the difference is {text}." if one_seed else f"The difference is {text}."
-
-
-def _difference(ranking: Ranking, gap: Gap, one_seed: bool) -> str:
-    """Give the difference and its interval, how that came about, and what is not in it."""
-    pairs = len(ranking.names) - 1
-    size = f"{_size(ranking.metric, gap.value)} in favour of {gap.ahead}" if round(gap.value, NOISE) else "0"
-    text = f"Difference by {ranking.measure}: {size}. "
-    text += f"95 % interval: {_interval(ranking.metric, gap)}, over {gap.basis}"
-    text += f", corrected for {pairs} rivals (Bonferroni)." if pairs > 1 else "."
-    if "binomial" in gap.basis:
-        text += " It is not known which test cases were right, so the interval is too wide rather than too narrow."
-    return text + (" With one seed the noise of training is not in it." if one_seed else "")
-
-
-def _digits(metric: str) -> int:
-    return 1 if metric in PERCENT else find_metric(metric).decimals
-
-
-def _size(metric: str, value: float) -> str:
-    if metric not in PERCENT:
-        return f"{value:.{_digits(metric)}f}"
-    return "less than 0.1 points" if value < 0.05 else f"{value:.1f} points"
-
-
-def _interval(metric: str, gap: Gap) -> str:
-    digits = _digits(metric)
-    return " to ".join(f"{round(value, digits) + 0.0:.{digits}f}" for value in (gap.low, gap.high))  # no minus zero
-
-
-def gap_row(ranking: Ranking, gap: Gap) -> list[str]:
-    """Both with their numbers, the difference, its interval, and whether that is more than noise."""
-    who = [f"{name} {ranking.shown(name)}" for name in (gap.ahead, gap.rival)]
-    told = "yes" if gap.settled else "no" if gap.known else "not known"
-    interval = _interval(ranking.metric, gap) if gap.known else f"only {gap.basis}"
-    return [*who, signed(gap.value, _digits(ranking.metric)), interval, told]
 
 
 def verdict_table(trial: Trial) -> Table | None:
     """Show for every protocol the best trained beside the best untrained; None where one side is missing."""
     gaps = training_gaps(Ranking.of(trial, *measure) for measure in trial.measures().items())
-    if not gaps:
-        return None
-    rows = ((ranking.measure, gap_row(ranking, gap)) for ranking, gap in gaps)
     note = f"A difference above 0 is in favour of training. {equal_note(equal_protocols(trial.data))}"
-    return text_table("protocol, metric", rows, GAP_COLUMNS, note.rstrip())
+    rows = [(gap.ranking.measure, gap.row()) for gap in gaps]
+    return text_table("protocol, metric", rows, GAP_COLUMNS, note.rstrip()) if gaps else None
