@@ -53,9 +53,7 @@ def rows_of_page(n: int, sample: int | None) -> Rows:
     """Return the rows that a page shows: all, or so many that are drawn."""
     count = n if sample is None else sample
     if not is_whole(count, 1) or min(n, count) > MOST_WINDOWS:
-        raise InputError(
-            f"A page holds 1 to {MOST_WINDOWS:,} windows; got {count:,}. --set sample=20000 draws as many."
-        )
+        raise InputError(f"A page holds 1 to {MOST_WINDOWS} windows; got {count!r}. Draw some: --set sample=20000.")
     return drawn_rows(n, count, 0)
 
 
