@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.data.datasets import family_of
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
@@ -58,9 +58,8 @@ class Request:
             near = did_you_mean(name, sorted(set(data.suite)))
             hint = f"It was to run on {asked.absent}. {HOW_TO_GET}" if asked.absent else near
             raise InputError(f"There are no records of the suite {name!r}. {hint}")
-        against, known = asked.baseline, set(own.contender)
-        if against is not None and against.partition(", ")[0] not in known:
-            raise InputError(f"There is no contender {against!r} to compare with. {did_you_mean(against, known)}")
+        if asked.baseline is not None:
+            lookup(dict.fromkeys(own.contender), asked.baseline.partition(", ")[0], "contender")
         newest = frame.latest(own, ["batch_size"] if "batch_scaling" in names else [])
         return replace(asked, data=newest, older=len(own) - len(newest))
 
@@ -101,10 +100,8 @@ def write_report(folder: Path, suite: str, data: pd.DataFrame, *, command: str =
 
 def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Keep the rows of these contenders and of the controls; controls that were not asked for have no rank."""
-    known = set(data.contender)
     for name in names:
-        if name not in known:
-            raise InputError(f"There is no contender {name!r} in these records. {did_you_mean(name, known)}")
+        lookup(dict.fromkeys(data.contender), name, "contender")
     outside = tuple(name for name in frame.CONTROLS if name not in names)
     return data[data.contender.isin([*names, *frame.CONTROLS])], outside
 
