@@ -20,11 +20,11 @@ from torch import Tensor
 from dicot.methods.catt import adjacent_step
 from dicot.methods.cost import frequency_contrast, queue_contrast
 from dicot.methods.infots import pooled_contrast, segment_contrast
-from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights
+from dicot.methods.simmtm import aggregate, copies_contrast
 from dicot.methods.tnc import positive_unlabelled
 from dicot.methods.tstcc import prediction_contrast
 from dicot.nets.hierarchy import hierarchical_contrast
-from dicot.nets.losses import adjacent_block, nt_xent, poly_nt_xent, unit, view_contrast
+from dicot.nets.losses import adjacent_block, log_p_of_others, nt_xent, poly_nt_xent, view_contrast
 
 
 def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:
@@ -39,7 +39,7 @@ def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:
 
 def simmtm(z: Tensor) -> Tensor:
     """Contrast and aggregation of a stack of four rows per series."""
-    log_p = log_weights(cosine_similarity(z.mean(dim=1)), 0.2)
+    log_p = log_p_of_others(z.mean(dim=1), 0.2)
     return copies_contrast(log_p, len(z) // 4) + aggregate(log_p.exp(), z[..., :6]).square().mean()
 
 
@@ -58,7 +58,7 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "nt-xent": lambda z: nt_xent(z.mean(dim=1), z[:, 0]),
     "across-whole": lambda z: view_contrast(z.mean(dim=1), z[:, 0], 0.2),
     "tfc": lambda z: poly_nt_xent(z.mean(dim=1), z[:, 0]),
-    "cost-time": lambda z: queue_contrast(unit(z[:, 0]), unit(z[:, 1]), torch.randn(z.shape[2], 256), 0.07),
+    "cost-time": lambda z: queue_contrast(z[:, 0], z[:, 1], torch.randn(z.shape[2], 256), 0.07),
     "cost-frequency": lambda z: torch.stack(frequency_contrast(*z.transpose(1, 2).chunk(2, dim=1))).sum(),
     "infots-global": lambda z: pooled_contrast(z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2)),
     "infots-local": lambda z: segment_contrast(z.transpose(1, 2), 8),

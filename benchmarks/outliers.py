@@ -105,7 +105,7 @@ def heart_beats(most: int) -> Task:
 
     At most so many normal beats of a record, drawn once; 201 and 202, of one person, are both in the test part.
     """
-    arrays = load_npz(ARRHYTHMIA.path(), ARRHYTHMIA.arrays)
+    arrays = load_npz(ARRHYTHMIA.path())
     rng = np.random.default_rng(0)
 
     def beats(record: str, symbols: tuple[str, ...], limit: int | None) -> np.ndarray:

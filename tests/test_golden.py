@@ -53,7 +53,7 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("lr_schedule", "lr_200"),
         ("protocols", "c0_lr_decision"),
         ("protocols", "r0_cd"),
-        ("simmtm_loss", "c0_similarity"),
+        ("simmtm_loss", "c0_weights"),
         ("simmtm_loss", "c1_grad_awl"),
         ("simmtm_loss", "c2_loss_recon_all_rows"),
         ("simmtm_mask", "c2_keep"),

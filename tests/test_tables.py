@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.store.tables import write_columns
+from dicot.store.vectors import write_columns
 
 COLUMNS = {
     "recording": np.array(["a,b", "", 'say "no"']),

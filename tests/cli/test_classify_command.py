@@ -138,7 +138,7 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         (["v.npz", "--labels", "gone.csv"], r"no table of labels at .*gone\.csv"),
         (["v.npz", "--labels", "gone.sqlite"], r"no label store at .*gone\.sqlite"),
         (["amounts.npz"], r"amounts\.npz: Unknown label type: continuous"),
-        (["v.npz", "--labels", "l.csv", "--out", "p.txt"], r"'\.txt'; a table goes to"),
+        (["v.npz", "--labels", "l.csv", "--out", "p.txt"], r"'\.txt'; write"),
     ):
         named = [str(tmp_path / word) if "." in word else word for word in words]
         with pytest.raises(InputError, match=message):

@@ -118,7 +118,7 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
         named = [str(tmp_path / word) if word.endswith(".npz") else word for word in words]
         with pytest.raises(InputError, match=message):
             dicot("outliers", *named, "--out", out)
-    with pytest.raises(InputError, match=r"'\.txt'; a table goes to \.csv or \.parquet"):
+    with pytest.raises(InputError, match=r"'\.txt'; write \.csv or \.parquet"):
         dicot("outliers", tmp_path / "v.npz", "--out", tmp_path / "out.txt")
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npz"] * 4
 

@@ -244,7 +244,7 @@ def test_what_was_found_is_drawn(tmp_path: Path) -> None:
     assert text.count("<svg") == 5 and text.count("p <b>0.") + text.count("p <b>1.") == 5
     folder.rename(tmp_path / "moved")
     before = page.read_bytes()
-    with pytest.raises(InputError, match=r"are gone.*--data"):
+    with pytest.raises(InputError, match=r"There is no .*--data"):
         dicot("search", out, "--like", "0", "--plot", page)
     assert page.read_bytes() == before
     dicot("search", out, "--like", "0", "--plot", page, "--data", tmp_path / "moved")

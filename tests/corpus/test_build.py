@@ -68,7 +68,7 @@ def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(rec
     with pytest.raises(InputError, match="its stride differ"):
         build_corpus(recordings, out, 32, 8, channels=["x", "y"])
     os.utime(recordings / "r0.npz", (1, 1))
-    with pytest.raises(InputError, match="files that have changed: .*r0.npz"):
+    with pytest.raises(InputError, match="its files differ"):
         build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
     assert tree(out) == before
     build_corpus(recordings, out, 32, 8, channels=["x", "y"], overwrite=True)

@@ -406,4 +406,4 @@ def test_a_recording_that_has_changed_is_told_and_not_drawn(tmp_path: Path) -> N
     (folder / "ann.csv").write_text(bob.read_text())
     said.clear()
     assert open_workspace(vectors, say=said.append).series is None
-    assert any("have changed since they were embedded" in sentence for sentence in said)
+    assert any("has changed since" in sentence for sentence in said)

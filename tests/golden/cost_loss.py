@@ -3,8 +3,9 @@
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from dicot.methods.cost import enqueued, frequency_contrast, queue_contrast, spectrum, unit
+from dicot.methods.cost import enqueued, frequency_contrast, queue_contrast, spectrum
 from tests.golden.compare import LOSS_RELATIVE, Comparison, Vectors, cases
 
 GRADIENT = {"absolute": 1e-7}  # phase gradients are steep near zero coefficients
@@ -23,7 +24,7 @@ def check_cost_loss(vectors: Vectors) -> Comparison:
             features(case[name]) for name in ("trend_q", "trend_k", "season_q", "season_k")
         )
         queue, t, tau = torch.from_numpy(case["queue"]), int(case["t_index"]), float(case["tau"])
-        q, k = unit(trend_q[..., t]), unit(trend_k[..., t]).detach()
+        q, k = normalize(trend_q[..., t], dim=1), normalize(trend_k[..., t], dim=1).detach()
         q.retain_grad()
         time = queue_contrast(q, k, queue, tau)
         amplitude, phase = frequency_contrast(season_q, season_k)

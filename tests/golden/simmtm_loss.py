@@ -3,7 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights, uncertainty_weighted
+from dicot.methods.simmtm import aggregate, copies_contrast, uncertainty_weighted
+from dicot.nets.losses import log_p_of_others
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 VALUE_ABSOLUTE = 1e-9
@@ -18,8 +19,7 @@ def check_simmtm_loss(vectors: Vectors) -> Comparison:
         target = torch.from_numpy(case["target"]).transpose(1, 2)  # (N, C, T)
         features = points.transpose(1, 2)  # (N, F, T)
 
-        similarity = cosine_similarity(z)
-        log_p = log_weights(similarity, float(case["tau"]))
+        log_p = log_p_of_others(z, float(case["tau"]))
         weights = log_p.exp()
         aggregated = aggregate(weights, features)
         contrast = copies_contrast(log_p, n_series)
@@ -28,7 +28,7 @@ def check_simmtm_loss(vectors: Vectors) -> Comparison:
         total = uncertainty_weighted([contrast, first], awl)
         total.backward()
 
-        tensors = {"similarity": similarity, "weights": weights, "aggregated": aggregated.transpose(1, 2)}
+        tensors = {"weights": weights, "aggregated": aggregated.transpose(1, 2)}
         for name, ours in tensors.items():
             out.close(f"{label} {name}", ours.detach(), case[name], absolute=VALUE_ABSOLUTE)
         scalars = {

@@ -21,7 +21,10 @@ from dicot.nets.encoders import FCN
         ({"temperature": 10**400}, "temperature must be a finite number above 0; got 1000"),
         ({"overlap": True}, "overlap must be a finite number, 0 or more and below 1; got True"),
         ({"temperature": 0}, "temperature must be a finite number above 0; got 0"),
-        ({"ovrlap": 0.5, "positive": 3}, "no 'ovrlap' .*'overlap'.*positive must be text; got 3"),
+        (
+            {"ovrlap": 0.5, "positive": 3},
+            "no 'ovrlap' .*'overlap'.*positive must be one of previous, next, both, shuffled; got 3",
+        ),
     ],
 )
 def test_values_of_another_kind_are_named(settings, named):

@@ -9,12 +9,11 @@ from dicot.methods import Batch, SimMTM
 from dicot.methods.simmtm import (
     aggregate,
     copies_contrast,
-    cosine_similarity,
-    log_weights,
     mask_runs,
     uncertainty_weighted,
 )
 from dicot.nets.encoders import InceptionTime
+from dicot.nets.losses import log_p_of_others
 from dicot.train import Recipe, pretrain
 
 
@@ -110,7 +109,7 @@ def test_contrast_and_aggregation_match_the_slow_form(n_series, copies, temperat
     rng = np.random.default_rng(0)
     n_rows = (copies + 1) * n_series
     z, features = rng.normal(size=(n_rows, 6)), rng.normal(size=(n_rows, 3, 7))
-    log_p = log_weights(cosine_similarity(torch.from_numpy(z)), temperature)
+    log_p = log_p_of_others(torch.from_numpy(z), temperature)
     assert copies_contrast(log_p, n_series).item() == pytest.approx(slow_contrast(z, temperature, n_series), abs=1e-12)
     rows = slow_log_p(z, temperature)
     slow = np.stack([sum(math.exp(v) * features[q] for q, v in row.items()) for row in rows])
@@ -121,6 +120,6 @@ def test_contrast_and_aggregation_match_the_slow_form(n_series, copies, temperat
 
 def test_equal_vectors_give_copies_times_the_log_of_the_others():
     z = torch.ones(8, 4, dtype=torch.float64)
-    log_p = log_weights(cosine_similarity(z), 0.2)
+    log_p = log_p_of_others(z, 0.2)
     assert copies_contrast(log_p, 2).item() == pytest.approx(3 * math.log(7))
     assert copies_contrast(log_p, 8).item() == 0, "no copies, nothing to find"

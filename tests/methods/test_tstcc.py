@@ -4,7 +4,7 @@ import torch
 
 from dicot.data import Windows
 from dicot.methods import Batch, Places
-from dicot.methods.tstcc import TSTCC, future_steps
+from dicot.methods.tstcc import TSTCC
 from dicot.nets.encoders import InceptionTime
 from dicot.nets.losses import nt_xent
 from dicot.nets.views import jitter, permute, scale
@@ -47,7 +47,6 @@ def test_loss_by_hand(per_step):
     ("n_times", "expected"), [(2, 1), (3, 1), (4, 2), (6, 3), (8, 4), (11, 5), (12, 6), (13, 6), (500, 6)]
 )
 def test_short_cases_predict_half_of_their_length(n_times, expected):
-    assert future_steps(n_times, 6) == expected
     method = build(n_times)
     assert len(method.contrast.predictors) == expected
     plans = [method.plan((6, 2, n_times), plan_generator(0, step)) for step in range(300)]

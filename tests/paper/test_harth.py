@@ -6,7 +6,6 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data.datasets.large import HARTH
-from dicot.paper.preparation import silent
 from dicot.paper.raw.movement import HARTH_ACTIVITIES as ACTIVITIES
 from dicot.paper.raw.movement import HARTH_TEST, read_harth, read_harth_subject
 
@@ -30,7 +29,7 @@ def test_windows_labels_and_people(tmp_path: Path) -> None:
     write(tmp_path, "S025", [130] * 250 + [14] * 250)  # a tie: the smaller code
     write(tmp_path, "S026", [7] * 249 + [8] * 251)
     (tmp_path / "notes.csv").write_text("not a recording")
-    prepared = read_harth(tmp_path, silent)
+    prepared = read_harth(tmp_path)
     train, test = prepared.train, prepared.test
     assert train.x.shape == (4, 6, 500) and test.x.shape == (1, 6, 500)
     assert train.x[:3, 0, 0].tolist() == [0.5, 250.5, 500.5] and train.x[2, 0, -1] == 999.5
@@ -49,7 +48,7 @@ def test_the_last_four_of_the_22_files_test() -> None:
 def test_faulty_files_are_named(tmp_path: Path) -> None:
     write(tmp_path, "S026", [1] * 600)
     with pytest.raises(InputError, match="training part has no windows"):
-        read_harth(tmp_path, silent)
+        read_harth(tmp_path)
     with pytest.raises(InputError, match=r"S006\.csv.*\[9.0\]"):
         read_harth_subject(write(tmp_path, "S006", [9]))
     (tmp_path / "S006.csv").write_text("time,x\n1,2\n")
@@ -67,4 +66,4 @@ def test_faulty_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     write(tmp_path / "copy", "S026", [1] * 600)
     with pytest.raises(InputError, match="S026"):
-        read_harth(tmp_path, silent)
+        read_harth(tmp_path)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicot.paper.preparation import silent
 from dicot.paper.raw.movement import PAMAP2_ACTIVITIES as ACTIVITIES
 from dicot.paper.raw.movement import read_pamap2
 
@@ -66,7 +65,7 @@ def by_hand(raw: Path, fit_on: str) -> dict[str, list[np.ndarray]]:
 
 @pytest.mark.parametrize("scaling", ["test", "train"])
 def test_as_pandas_and_a_loop(raw: Path, scaling: str) -> None:
-    prepared = read_pamap2(raw, silent, scaling=scaling)
+    prepared = read_pamap2(raw, scaling=scaling)
     wanted = by_hand(raw, scaling)
     for number, part in enumerate((prepared.train, prepared.test)):
         np.testing.assert_allclose(part.x, wanted["x"][number], atol=2e-5)

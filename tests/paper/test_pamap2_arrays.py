@@ -11,7 +11,6 @@ import pytest
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets.base import Sizes
 from dicot.data.datasets.large import CONVERT_PAMAP2
-from dicot.paper.preparation import silent
 from dicot.paper.raw.movement import PAMAP2_EVERY as EVERY
 from dicot.paper.raw.movement import read_pamap2_arrays
 
@@ -32,16 +31,16 @@ def arrays(seed: int = 0, **more: np.ndarray) -> dict[str, np.ndarray]:
 
 def read(folder: Path, given: dict[str, np.ndarray], name: str = "PAMAP2.npz"):
     np.savez(folder / name, **given)
-    return read_pamap2_arrays(folder, silent, SMALL)
+    return read_pamap2_arrays(folder, SMALL)
 
 
 def test_a_pickled_file_is_converted_by_the_user_and_then_imported(tmp_path: Path) -> None:
     given = arrays()
     np.save(tmp_path / "PAMAP2.npy", np.array({**given, "max_len": 8}, dtype=object), allow_pickle=True)
     with pytest.raises(MissingDataError, match=r"PAMAP2\.npy, which is pickled.*allow_pickle"):
-        read_pamap2_arrays(tmp_path, silent, SMALL)
+        read_pamap2_arrays(tmp_path, SMALL)
     subprocess.run([sys.executable, *shlex.split(CONVERT_PAMAP2)[1:]], cwd=tmp_path, check=True)
-    parts = read_pamap2_arrays(tmp_path, silent, SMALL)
+    parts = read_pamap2_arrays(tmp_path, SMALL)
     assert np.array_equal(parts.train.x, given["train_data"].astype("f4")) and parts.train.x.flags.c_contiguous
     assert parts.train.y.tolist() == [i % 18 for i in range(40)] and parts.test.y.tolist() == [i % 3 for i in range(20)]
     assert set(parts.train.group) == {"subjects 1 to 7"} and set(parts.test.group) == {"subjects 8 and 9"}

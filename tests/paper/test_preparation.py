@@ -17,9 +17,9 @@ from dicot.paper.preparation import PreparedParts, Raw, each, prepare, raw_files
 TOY = LargeSet("toy", "https://a", "free", "nobody", "texts.", Sizes(3, 1, 1, 4, 2))
 
 
-def read(raw, on_progress, factor):
+def read(raw, factor):
     """One window per file; the last file tests."""
-    x = np.stack([np.loadtxt(path) for path in each(raw_files(raw, "*.txt", TOY.download), on_progress)])
+    x = np.stack([np.loadtxt(path) for path in each(raw_files(raw, "*.txt", TOY.download))])
     rows = np.arange(len(x))
     every = Windows(x[:, None].astype(np.float32) * int(factor), rows % 2, rows, "toy")
     return PreparedParts(every.subset(slice(-1)), every.subset(slice(-1, None)), ("even", "odd"), 5, ("made up",))
@@ -39,9 +39,7 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_card_says_all(raw: Path) -> None:
-    told: list[tuple[float, str]] = []
-    card = prepare(TOY, READER, raw, settings={"factor": "2"}, on_progress=lambda *what: told.append(what))
-    assert told == [(0, "0.txt"), (0.25, "1.txt"), (0.5, "2.txt"), (0.75, "3.txt")]
+    card = prepare(TOY, READER, raw, settings={"factor": "2"})
     sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.stride)
     assert sizes == (3, 1, 1, 4, 2, 5)
     assert (card.family, card.source, card.licence, card.citation) == ("large", "https://a", "free", "nobody")

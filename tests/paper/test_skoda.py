@@ -7,11 +7,9 @@ import pytest
 from scipy.io import savemat
 from sklearn.model_selection import train_test_split
 
-from dicot.paper.preparation import silent
-from dicot.paper.raw import READERS
 from dicot.paper.raw.movement import SKODA_GESTURES as GESTURES
 from dicot.paper.raw.movement import SKODA_VARIABLE as VARIABLE
-from dicot.paper.raw.movement import blocked, read_skoda_arm, read_skoda_shuffled, shuffled
+from dicot.paper.raw.movement import blocked, read_skoda, read_skoda_arm, shuffled
 
 RUNS = [(32, 400), (48, 260), (32, 149), (50, 150), (57, 49), (48, 260)]
 
@@ -32,7 +30,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def test_the_papers_windows_are_shuffled_rows(raw: Path) -> None:
-    prepared = read_skoda_shuffled(raw, silent)
+    prepared = read_skoda(raw, in_time=False)
     x, label = read_skoda_arm(raw)
     for number, part in enumerate((prepared.train, prepared.test)):
         rows = np.concatenate([
@@ -43,7 +41,6 @@ def test_the_papers_windows_are_shuffled_rows(raw: Path) -> None:
         np.testing.assert_array_equal(part.x, np.stack([x[:, rows[s : s + 50]] for s in starts]))
         assert part.y.tolist() == [np.bincount(label[rows[s : s + 50]]).argmax() for s in starts]
         assert set(part.group) == {0}
-    assert READERS["skoda-paper"].shared_groups and READERS["skoda-blocked"].shared_groups  # one worker in both parts
 
 
 def test_blocked_windows_never_share_or_touch_a_row() -> None:

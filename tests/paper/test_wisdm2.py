@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dicot.paper.preparation import silent
 from dicot.paper.raw.movement import WISDM2_ACTIVITIES as ACTIVITIES
 from dicot.paper.raw.movement import read_wisdm2, read_wisdm2_log
 
@@ -52,11 +51,11 @@ def test_odd_lines(tmp_path: Path) -> None:
         line(good[3]),
     ]
     path = write(tmp_path, lines)
-    log = read_wisdm2_log(path)
-    assert log.user.tolist() == [1, 1, 2, 4]
-    assert [ACTIVITIES[code] for code in log.label] == [*(row[1] for row in good[:3]), "Walking"]
-    np.testing.assert_allclose(log.x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
-    assert log.notes == (
+    user, label, x, notes = read_wisdm2_log(path)
+    assert user.tolist() == [1, 1, 2, 4]
+    assert [ACTIVITIES[code] for code in label] == [*(row[1] for row in good[:3]), "Walking"]
+    np.testing.assert_allclose(x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
+    assert notes == (
         "Reading ended at line 11, whose last field is empty.",
         "5 of 9 lines are not records and were left out.",
     )
@@ -89,7 +88,7 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
     rows = rows_of(users, 47)
     rows += rows_of(users[:3], 20)  # users come back later in the file
     write(tmp_path, [line(row) for row in rows])
-    prepared = read_wisdm2(tmp_path, silent)
+    prepared = read_wisdm2(tmp_path)
     for part, (x, y, who) in zip((prepared.train, prepared.test), by_hand(rows), strict=True):
         np.testing.assert_allclose(part.x, x, atol=1e-5)
         assert part.y.tolist() == y.tolist()  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.cases import Array
 from dicot.store.embedding import embed_recordings
-from dicot.store.series import Series, series_of, why_absent
+from dicot.store.series import AbsentSeriesError, Series, series_of
 from dicot.store.vectors import MadeOf, Vectors, read_vectors, write_vectors
 
 
@@ -42,9 +42,7 @@ def vectors_of(folder: Path, window: str | int, **options: object) -> tuple[Vect
 
 def found(known: Vectors, data: str | Path | None = None, *words: object, **more: object) -> Series:
     """The series of vectors, which must be at hand."""
-    series = series_of(known, data, *(words or ({},)), **more)
-    assert series is not None
-    return series
+    return series_of(known, data, *(words or ({},)), **more)
 
 
 @pytest.fixture
@@ -105,9 +103,8 @@ def test_a_file_of_several_groups_and_recordings_that_were_moved(tmp_path: Path)
     assert windows.recording is not None and set(windows.recording) == {"both:0", "both:1"}
     np.testing.assert_array_equal(found(vectors).window(len(vectors) - 1), windows.x[-1])
     moved = folder.rename(tmp_path / "elsewhere")
-    assert series_of(vectors, None, {}) is None
-    said = why_absent(vectors, out)
-    assert said.startswith(f"The recordings of {out} are gone: there is no {folder / 'both.csv'}.") and "--data" in said
+    with pytest.raises(AbsentSeriesError, match=rf"No recording of {out} .* There is no {folder / 'both.csv'}.*--data"):
+        series_of(vectors, None, {}, path=out)
     np.testing.assert_array_equal(found(vectors, moved).window(0), windows.x[0])
     (moved / "both.csv").rename(moved / "other.csv")
     with pytest.raises(
@@ -130,9 +127,8 @@ def test_a_file_that_was_changed_is_named_and_not_drawn(folder: Path, tmp_path: 
     assert list(series.lost) == ["b"]
     assert f"{b} has changed since {out} was made of it" in series.lost["b"]
     (folder / "a.csv").write_text((folder / "a.csv").read_text().replace("1", "2"))
-    assert series_of(vectors, None, {}, path=out) is None
-    said = why_absent(vectors, out)
-    assert said.startswith(f"The recordings of {out} have changed since they were embedded: {folder / 'a.csv'}, {b}.")
+    with pytest.raises(AbsentSeriesError, match=rf"{folder / 'a.csv'} has changed since {out} was made of it"):
+        series_of(vectors, None, {}, path=out)
 
 
 def test_without_a_hash_the_time_steps_tell(folder: Path, tmp_path: Path) -> None:
@@ -159,8 +155,8 @@ def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
 
 def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(folder: Path, tmp_path: Path) -> None:
     known, x = vectors_of(folder, "1s", time="t", channels=["x"], rate=10.0)
-    assert series_of(known, None, {}) is None
-    assert "v.npz does not say what it was made of" in why_absent(known, tmp_path / "v.npz")
+    with pytest.raises(AbsentSeriesError, match="v.npz does not say what it was made of"):
+        series_of(known, None, {}, path=tmp_path / "v.npz")
     (folder / "dicot.toml").write_text('time = "t"\nchannels = ["x"]\nrate = 10\n')
     np.testing.assert_array_equal(found(known, folder).window(7), x[7])
     (folder / "dicot.toml").write_text('time = "t"\nchannels = ["y"]\nrate = 5\n')
@@ -207,8 +203,8 @@ def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cases\.npz holds 3 train cases and 2 test cases, and .*w\.npz has 3 vec"):
         series_of(read_vectors(tmp_path / "w.npz"), None, {}, path=tmp_path / "w.npz")
     file.rename(tmp_path / "moved.npz")
-    assert series_of(vectors, None, {}) is None
-    assert f"The cases of {out} are gone: there is no {file}. Say where they are (--data)" in why_absent(vectors, out)
+    with pytest.raises(AbsentSeriesError, match=rf"{file}, which {out} was made of, is not here.*--data"):
+        series_of(vectors, None, {}, path=out)
     np.testing.assert_array_equal(found(vectors, tmp_path / "moved.npz").window(4), x[4])
 
 
@@ -218,8 +214,8 @@ def test_a_data_set_by_name_is_read_with_its_policies() -> None:
     window = found(known).window(1095)
     assert window is not None and window.shape == (1, 24)
     gone = Vectors(np.zeros((4, 2), np.float32), source=replace(source, data=("no-such-set",)))
-    assert series_of(gone, None, {}) is None
-    assert "'no-such-set' of v.npz is not on this machine" in why_absent(gone, Path("v.npz"))
+    with pytest.raises(AbsentSeriesError, match="no-such-set, which .* is not here"):
+        series_of(gone, None, {})
 
 
 @pytest.mark.parametrize(

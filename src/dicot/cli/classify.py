@@ -36,12 +36,11 @@ def classify(
     from dicot.core.errors import naming
     from dicot.model.fewlabels import FewLabelClassifier
     from dicot.model.heads import check_head_file
-    from dicot.store.tables import check_table_file, write_columns
-    from dicot.store.vectors import read_vectors
+    from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.accuracy import honest_accuracy
 
     if out is not None:
-        check_table_file(out)
+        check_out(out, TABLES)
     if save is not None:
         check_head_file(save)
     known = read_vectors(vectors, finite=True)

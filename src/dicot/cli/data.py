@@ -1,6 +1,5 @@
 """dicot data: make large data sets from their publishers' files."""
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,20 +27,10 @@ def prepare(
     set_: opt.Set = None,
 ) -> None:
     """Make a large data set from its publisher's files."""
-    from dicot.core.progress import Bar
-    from dicot.paper.preparation import SizeWarning
     from dicot.paper.raw import prepare_by_name
 
     said = opt.Settings(set_)
-    with Bar(f"prepare {name}", 100) as bar, warnings.catch_warnings():
-        warnings.simplefilter("ignore", SizeWarning)  # they are among the card's notes
-        card = prepare_by_name(
-            name,
-            raw,
-            out=out,
-            settings=said.take(*said.texts) or None,
-            on_progress=lambda share, note: bar.update(int(100 * share), note),
-        )
+    card = prepare_by_name(name, raw, out=out, settings=said.take(*said.texts) or None)
     typer.echo(f"{card.name}: {sizes(card)} (fingerprint {card.fingerprint})")
     for note in card.notes:
         typer.echo(f"Note: {note}")

@@ -37,7 +37,7 @@ def embed(
     continued by the same command. --set takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray
     actors, cpus_per_actor and gpus_per_actor.
     """
-    from dicot.store.vectors import check_vector_file
+    from dicot.store.vectors import check_out
 
     reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
     said.rest()
@@ -48,7 +48,7 @@ def embed(
     if source.corpus is not None and not out.suffix:
         _embed_shards(embedder, load, model, source.corpus, out, device, ray, overwrite, run)
         return
-    check_vector_file(out)
+    check_out(out)
     if run or ray:
         raise InputError(f"{', '.join([*run, *['ray'] * bool(ray)])}: these are for a corpus and a folder as --out.")
     if append and not source.recorded:

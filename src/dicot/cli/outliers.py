@@ -33,12 +33,11 @@ def outliers(
     import numpy as np
 
     from dicot.core.errors import naming
-    from dicot.store.tables import check_table_file, write_columns
-    from dicot.store.vectors import read_vectors
+    from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest, distances_and_p
 
     if out is not None:
-        check_table_file(out)
+        check_out(out, TABLES)
     pictures.check_plot(plot, data)
     known = read_vectors(vectors, finite=True)
     detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)

@@ -44,11 +44,9 @@ def draw(
     """Write the page: the windows of these rows with what is said of each, in this order."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import DrawnWindow, windows_page
-    from dicot.store.series import series_of, why_absent
+    from dicot.store.series import series_of
 
     series = series_of(known, data, {}, path=vectors)
-    if series is None:
-        raise InputError(why_absent(known, vectors))
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
     shown = []
     for row, facts in rows.items():

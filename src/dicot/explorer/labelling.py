@@ -1,6 +1,5 @@
 """Labels by row: those given by hand, in a label store as `dicot label` writes it, over those of the file."""
 
-import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -11,9 +10,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError
-from dicot.data.cases import Array
-from dicot.data.labels import as_text, labelled
+from dicot.core.errors import InputError, quoted
+from dicot.data.labels import as_text, is_number, labelled
 from dicot.store.vectors import Vectors
 from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
@@ -51,7 +49,8 @@ class HandLabels:
     def __init__(self, store: Path, known: Vectors) -> None:
         self.store = store
         self._keys = window_keys(known)
-        self._file = np.full(len(known), "") if known.label is None else _texts(known.label)  # (N,) "": nothing
+        given = np.full(len(known), "") if known.label is None else known.label
+        self._file = np.where(labelled(given), as_text(given), "")  # (N,) "": nothing
         self._in_file = _in_order(set(self._file.tolist()) - {""})
         self._names: list[str] = []
         self._lock = Lock()
@@ -62,7 +61,11 @@ class HandLabels:
         looks, now = self._looks(), time.time_ns()
         if self._read is not None and self._read[0] == looks:
             return self._read[1]
-        current, kept = self._stored()
+        current: dict[Key, Label] = {}
+        kept: list[Label] = []
+        if self.store.exists():
+            with LabelStore(self.store) as store:
+                current, kept = store.current(), store.names()
         rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
         names = dict.fromkeys([*map(as_text, kept), *self._in_file])
@@ -103,28 +106,22 @@ class HandLabels:
 
     def set(self, rows: Sequence[int], label: str | None) -> None:
         """Give windows a label, or take the labels that were given by hand away."""
-        if label is None:
-            self._remove(rows)
+        name = None if label is None else label.strip()
+        if name is None and not self.store.exists():
             return
-        name = label.strip()
-        if not name or len(name) > LONGEST or not name.isprintable() or name == "-1":
+        if name is not None and (not name or len(name) > LONGEST or not name.isprintable() or name == "-1"):
             raise InputError(
                 f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
-                f"{name[:40]!r}{'...' if len(name) > 40 else ''}."
+                f"{quoted(name)}."
             )
         with LabelStore(self.store) as kept:
             now = kept.current()
-            kept.add_names(self._in_file)  # the keys that the page shows stay theirs, whatever the file knows later
-            kept.set(self._keys.keys_of(rows, now), _as_stored(name, now.values()), BY)
-
-    def _remove(self, rows: Sequence[int]) -> None:
-        if not self.store.exists():
-            return
-        with LabelStore(self.store) as kept:
-            now = kept.current()
-            keys = [key for key in self._keys.keys_of(rows, now) if key in now]
-            if keys:
-                kept.remove(keys, BY)
+            keys = self._keys.keys_of(rows, now)
+            if name is not None:
+                kept.add_names(self._in_file)  # the keys that the page shows stay theirs, whatever the file knows later
+                kept.set(keys, _as_stored(name, now.values()), BY)
+            elif given := [key for key in keys if key in now]:
+                kept.remove(given, BY)
 
     def undo(self) -> list[int]:
         """Take back what was labelled last, whoever did it, and return the rows that changed."""
@@ -143,16 +140,6 @@ class HandLabels:
                 looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
         return tuple(looks)
 
-    def _stored(self) -> tuple[dict[Key, Label], list[Label]]:
-        if not self.store.exists():
-            return {}, []
-        with LabelStore(self.store) as kept:
-            return kept.current(), kept.names()
-
-
-def _texts(values: Array) -> NDArray[np.str_]:
-    return np.where(labelled(values), as_text(values), "")
-
 
 def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:
     """Return labels with those given by hand in place of their own."""
@@ -163,28 +150,14 @@ def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:
 
 def _in_order(names: set[str]) -> list[str]:
     """Sort names, numbers among them by size."""
-
-    def place(name: str) -> tuple[bool, float, str]:
-        try:
-            number = float(name)
-        except ValueError:
-            number = math.nan
-        return not math.isfinite(number), number if math.isfinite(number) else 0.0, name
-
-    return sorted(names, key=place)
+    return sorted(names, key=lambda name: (0, float(name), name) if is_number(name) else (1, 0.0, name))
 
 
 def _as_stored(name: str, labels: Iterable[Label]) -> Label:
     """Return a label as the store has it: one whose labels are numbers must not get text beside them."""
     same = {as_text(label): label for label in labels}
-    if name in same:
-        return same[name]
-    if same and all(not isinstance(label, str) for label in same.values()):
-        with suppress(ValueError):
-            return int(name)  # not by way of a float, which rounds long ones
-        try:
-            number = float(name)
-        except ValueError as error:
-            raise InputError(f"The labels of this store are numbers; got {name!r}. Give a number.") from error
-        return int(number) if number.is_integer() else number
-    return name
+    if name in same or not same or any(isinstance(label, str) for label in same.values()):
+        return same.get(name, name)
+    if not is_number(name):
+        raise InputError(f"The labels of this store are numbers; got {name!r}. Give a number.")
+    return int(name) if name.lstrip("+-").isdigit() else float(name)  # a float rounds long ones

@@ -20,7 +20,7 @@ from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.search import EmbeddingIndex
-from dicot.store.series import Series, series_of, why_absent
+from dicot.store.series import AbsentSeriesError, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
 from dicot.use.labels.suggestion import reason, suggest
@@ -83,17 +83,16 @@ class ExplorerWorkspace:
             "channels": list(self.series.channels) if self.series else [],
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
-            "columns": [self._described(name) for name in self.column_names()],
+            "columns": [
+                {"name": name, "title": title, "kind": "number" if categories is None else "category"}
+                | ({} if categories is None else {"categories": categories})
+                for name in self.column_names()
+                for title, _, categories in [self.column(name)]
+            ],
             "labels": self.labels.given().names,
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
             "version": __version__,
         }
-
-    def _described(self, name: str) -> dict[str, Any]:
-        column = self.column(name)
-        if column.categories is None:
-            return {"name": name, "title": column.title, "kind": "number"}
-        return {"name": name, "title": column.title, "kind": "category", "categories": column.categories}
 
     def column_names(self) -> list[str]:
         """Name the columns that there are, in the order of a menu."""
@@ -289,14 +288,17 @@ def open_workspace(
     if lost:
         say(f"Warning: {len(lost)} label(s) of {store} are on no window of {path}; the first is on {lost[0]!r}.")
     with naming(path):
-        series = series_of(known, data, options or {}, rate, path)
-        if series is None:
-            say(f"Series: not at hand. {why_absent(known, path)}")
-        else:
+        series: Series | None = None
+        try:
+            series = series_of(known, data, options or {}, rate, path)
             say(f"Series: {listed(list(series.channels))}")
             if series.lost:
                 said = f"{len(series.lost)} recording(s) are not drawn: {listed(list(series.lost))}."
                 say(f"Warning: {said} {next(iter(series.lost.values()))}")
+        except AbsentSeriesError as error:
+            if data is not None:
+                raise
+            say(f"Series: not at hand. {error}")
         classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say, map_kind)
         workspace = ExplorerWorkspace(path.name, known, overview, given, series)

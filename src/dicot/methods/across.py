@@ -3,11 +3,10 @@
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.methods.base import Batch, Method, TrainingSet, channel_statistics, require_negatives
+from dicot.methods.base import Batch, Method, TrainingSet, channel_statistics, projector
 from dicot.methods.settings import CountFromZero, NotNegative, Positive, ShareBelowOne
 from dicot.nets.encoders import Encoder
 from dicot.nets.losses import view_contrast
@@ -25,6 +24,7 @@ class Across(Method):
     summary: ClassVar[str] = "find the other distorted view of a case among all cases of the batch"
     paper: ClassVar[str] = "none: this library's own, after SimCLR (ICML 2020)"
     complexity: ClassVar[str] = "an encoder pass of 2 T per case; loss O(B^2 F)"
+    needs_negatives: ClassVar[bool] = True
 
     channel_mean: Tensor  # (C, 1)
     channel_std: Tensor  # (C, 1)
@@ -47,22 +47,13 @@ class Across(Method):
         self.noise, self.scale, self.offset, self.crop, self.channel_drop = noise, scale, offset, crop, channel_drop
         self.mask = tuple(mask) if isinstance(mask, Sequence) else mask
         self.distortion = Distortion(noise, scale, offset, self.mask, crop, channel_drop)
-        dim = encoder.dim
-        self.head = (
-            nn.Sequential(nn.Linear(dim, dim), nn.BatchNorm1d(dim), nn.ReLU(), nn.Linear(dim, width))
-            if width
-            else nn.Identity()
-        )
+        self.head = projector(encoder.dim, encoder.dim, width) if width else nn.Identity()
         self.register_buffer("channel_mean", torch.zeros(encoder.n_channels, 1))
         self.register_buffer("channel_std", torch.ones(encoder.n_channels, 1))
 
     def prepare(self, train: TrainingSet) -> None:
-        require_negatives(len(train), "Across", what="training set")
+        super().prepare(train)
         self.channel_mean, self.channel_std = channel_statistics(train)
-
-    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[()]:
-        require_negatives(shape[0], "Across", what="batch")
-        return ()
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         views = [self.distortion(batch.x, self.channel_mean, self.channel_std) for _ in range(2)]

@@ -75,6 +75,7 @@ class Method(nn.Module, ABC):
     summary, paper, complexity : one line each for `dicot list methods`: what it does, where it was published, the time
         and memory of the loss
     needs_labels : whether batches must have labels
+    needs_negatives : whether the cases of a batch are told apart, so that there must be two
     needs_time_steps : whether it reads features of single time steps, `encoder(x)` rather than `encoder.embed(x)`
     """
 
@@ -82,6 +83,7 @@ class Method(nn.Module, ABC):
     paper: ClassVar[str]
     complexity: ClassVar[str]
     needs_labels: ClassVar[bool] = False
+    needs_negatives: ClassVar[bool] = False
     needs_time_steps: ClassVar[bool] = False
 
     def __init__(self, encoder: Encoder) -> None:
@@ -100,10 +102,7 @@ class Method(nn.Module, ABC):
         return {}
 
     def settings(self) -> dict[str, Any]:
-        """Return the constructor's keyword arguments, with which an equal method can be made.
-
-        Each is kept as an attribute of its own name; a method that cannot do so overrides this.
-        """
+        """Return the constructor's keyword arguments, each kept as an attribute of its own name."""
         parameters = signature(type(self)).parameters.values()
         return {one.name: getattr(self, one.name) for one in parameters if one.kind is one.KEYWORD_ONLY}
 
@@ -113,10 +112,19 @@ class Method(nn.Module, ABC):
         Parts that depend on the data (on T, on the number of classes) are built here: random draws are seeded, and
         the optimiser is made afterwards. It must be safe to call again before a checkpoint is loaded.
         """
-        return
+        if self.needs_negatives and len(train) < 2:
+            raise InputError(
+                f"{type(self).__name__} tells the cases of a batch apart, so a training set needs 2 cases; got 1 "
+                "(n_samples=1). Pass more cases, or cut this one into windows."
+            )
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Hashable:
         """Decide on the host what a step on a (B, C, T) batch does, as one small hashable value."""
+        if self.needs_negatives and shape[0] < 2:  # BatchNorm of a head could not normalise one vector either
+            raise InputError(
+                f"{type(self).__name__} tells the cases of a batch apart, so a batch needs 2 cases; got 1. "
+                "Use a larger batch_size."
+            )
         return ()
 
     def extent(self, plan: Hashable) -> int:
@@ -128,10 +136,7 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        """Compute the scalar to minimise, by tensor operations alone.
-
-        Nothing waits for the device (`.item()`), and what the host chooses is in `plan`.
-        """
+        """Compute the scalar to minimise, by tensor operations alone: nothing waits for the device (`.item()`)."""
 
     def param_groups(self) -> list[dict[str, Any]]:
         """Return what the optimiser updates, as torch's parameter groups.
@@ -153,12 +158,9 @@ class Method(nn.Module, ABC):
         return self.encoder if self.average is None else self.average.encoder
 
 
-def require_negatives(n_cases: int, method: str, *, what: str) -> None:
-    """Refuse a training set or batch of one case: it has no negatives, and BatchNorm cannot normalise one vector."""
-    if n_cases < 2:
-        remedy = "Use a larger batch_size" if what == "batch" else "Pass more cases, or cut this one into windows"
-        got = f"{n_cases}" if what == "batch" else f"{n_cases} (n_samples={n_cases})"  # scikit-learn's word for cases
-        raise InputError(f"{method} tells the cases of a batch apart, so a {what} needs 2 cases; got {got}. {remedy}.")
+def projector(dim: int, hidden: int, width: int) -> nn.Sequential:
+    """A head (B, dim) -> (B, width)."""
+    return nn.Sequential(nn.Linear(dim, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, width))
 
 
 def channel_statistics(train: TrainingSet) -> tuple[Tensor, Tensor]:
@@ -169,8 +171,5 @@ def channel_statistics(train: TrainingSet) -> tuple[Tensor, Tensor]:
 
 
 def noise_unit(train: TrainingSet, absolute: bool) -> Tensor:
-    """(C, 1): what noise of strength 1 is, the standard deviation of the channel in the training set (D-25).
-
-    1 with `absolute`, and on a channel that is constant in the whole training set.
-    """
+    """(C, 1): what noise of strength 1 is, the channel's standard deviation in the training set (D-25), or 1."""
     return torch.ones(train.n_channels, 1) if absolute else channel_statistics(train)[1]

@@ -1,7 +1,7 @@
 """CaTT, Contrast All The Time: the time steps of a batch in one list, neighbours in the list are positives."""
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -9,11 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import InputError
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.methods.settings import Limit
+from dicot.methods.settings import Limit, one_of
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses import wide
 
 # The similarity of all pairs, (BT)^2 numbers, is held in row blocks of at most this many entries (or one row):
 # one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
@@ -21,8 +20,6 @@ MAX_ENTRIES = 2**22
 ZERO_NORM = 1e-12
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
 SHARPEST = 1 / 40  # temperature down to which exp(1 / tau), sums of it and their inverses are ordinary float32 numbers
-
-Terms = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class _Sums(torch.autograd.Function):
@@ -49,13 +46,11 @@ class _Sums(torch.autograd.Function):
         (u,) = ctx.saved_tensors
         temperature, max_entries = ctx.settings
         grad_u = torch.zeros_like(u)
-        # backward() may be called under autocast, which would compute the blocks again in half precision.
-        with torch.autocast(u.device.type, enabled=False):
-            for rows in _triangle_blocks(len(u), max_entries):
-                block = _far_exponentials(u, rows, temperature)
-                weight = (grad[rows, None] + grad[rows.start :]).mul_(block)  # E is in the sums of both its steps
-                grad_u[rows].addmm_(weight, u[rows.start :])
-                grad_u[rows.stop :].addmm_(weight[:, rows.stop - rows.start :].T, u[rows])
+        for rows in _triangle_blocks(len(u), max_entries):
+            block = _far_exponentials(u, rows, temperature)
+            weight = (grad[rows, None] + grad[rows.start :]).mul_(block)  # E is in the sums of both its steps
+            grad_u[rows].addmm_(weight, u[rows.start :])
+            grad_u[rows.stop :].addmm_(weight[:, rows.stop - rows.start :].T, u[rows])
         return grad_u.div_(temperature), None, None
 
 
@@ -101,22 +96,6 @@ def _negatives(rest: Tensor, pair: Tensor, boundary: Tensor) -> tuple[Tensor, Te
     return torch.logaddexp(after, before), torch.logaddexp(after, crossing_before)
 
 
-def _two_sided(rest: Tensor, pair: Tensor, boundary: Tensor) -> Tensor:
-    """(N - 2,): anchor i + 1 with both neighbours; the negatives of row i are added to its own, as the authors do."""
-    positive = pair.masked_fill(boundary, NOTHING)
-    not_next, not_both = _negatives(rest, pair, boundary)
-    return torch.logaddexp(not_next[:-2], not_both[1:-1]) - torch.logaddexp(positive[:-1], positive[1:])
-
-
-def _next(rest: Tensor, pair: Tensor, boundary: Tensor) -> Tensor:
-    """(N - 1,): anchor n with its successor; 0 where that is no positive."""
-    not_next, _ = _negatives(rest, pair, boundary)
-    return (not_next[:-1] - pair).masked_fill(boundary, 0)
-
-
-FORMS: dict[str, Terms] = {"two_sided": _two_sided, "next": _next}
-
-
 def adjacent_step(
     z: Tensor,
     temperature: float,
@@ -134,25 +113,27 @@ def adjacent_step(
     neighbours in different windows negatives (a_n = 0) and leaves out anchors without a positive. 0 for N < 3.
     `max_entries` is how many similarities are held at once; with None all N^2 are, as in the authors' code.
     """
-    terms_of = lookup(FORMS, form, "form")
     n_cases, n_times, _ = z.shape
-    with torch.autocast(z.device.type, enabled=False):
-        z = wide(z)
-        if n_cases * n_times < 3 or (mask_boundaries and n_times == 1):
-            return (z * 0).sum()
-        z = z.flatten(0, 1)
-        # A zero row stays zero and gets no gradient; that of the guarded norm would be 1 / 1e-12.
-        dead = (z == 0).all(dim=-1, keepdim=True)
-        u = F.normalize(z.masked_fill(dead, 0), dim=-1, eps=ZERO_NORM)
-        rest = _rest(u, temperature, max_entries)
-        pair = (u[:-1] * u[1:]).sum(dim=-1) / temperature  # (N - 1,) log a_n
-        boundary = torch.zeros(n_cases, n_times, dtype=torch.bool, device=z.device)
-        if mask_boundaries:
-            boundary[:, -1] = True
-        terms = terms_of(rest, pair, boundary.flatten()[:-1])
-        # Only the one-sided form has anchors that lose their only positive: the last step of every window.
-        dropped = n_cases - 1 if mask_boundaries and form == "next" else 0
-        return terms.sum() / (len(terms) - dropped)
+    if n_cases * n_times < 3 or (mask_boundaries and n_times == 1):
+        return (z * 0).sum()
+    z = z.flatten(0, 1)
+    # A zero row stays zero and gets no gradient; that of the guarded norm would be 1 / 1e-12.
+    dead = (z == 0).all(dim=-1, keepdim=True)
+    u = F.normalize(z.masked_fill(dead, 0), dim=-1, eps=ZERO_NORM)
+    rest = _rest(u, temperature, max_entries)
+    pair = (u[:-1] * u[1:]).sum(dim=-1) / temperature  # (N - 1,) log a_n
+    boundary = torch.zeros(n_cases, n_times, dtype=torch.bool, device=z.device)
+    if mask_boundaries:
+        boundary[:, -1] = True
+    boundary = boundary.flatten()[:-1]
+    not_next, not_both = _negatives(rest, pair, boundary)
+    if form == "next":  # the last step of a window loses its only positive
+        terms = (not_next[:-1] - pair).masked_fill(boundary, 0)
+        return terms.sum() / (len(terms) - (n_cases - 1 if mask_boundaries else 0))
+    # Anchor i + 1 with both neighbours; the negatives of row i are added to its own, as the authors do.
+    positive = pair.masked_fill(boundary, NOTHING)
+    terms = torch.logaddexp(not_next[:-2], not_both[1:-1]) - torch.logaddexp(positive[:-1], positive[1:])
+    return terms.sum() / len(terms)
 
 
 class CaTT(Method):
@@ -177,12 +158,11 @@ class CaTT(Method):
         encoder: Encoder,
         *,
         temperature: Annotated[float, Limit("a finite number, 0.025 or more", lambda tau: tau >= SHARPEST)] = 0.5,
-        form: str = "two_sided",
+        form: Annotated[str, one_of("two_sided", "next")] = "two_sided",
         mask_boundaries: bool = False,
         chunked: bool = True,
     ) -> None:
         super().__init__(encoder)
-        lookup(FORMS, form, "form")
         self.temperature, self.form, self.mask_boundaries, self.chunked = temperature, form, mask_boundaries, chunked
 
     @classmethod
@@ -205,11 +185,6 @@ class CaTT(Method):
         )
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        features: Tensor = self.encoder(batch.x)  # (B, F, T)
-        return adjacent_step(
-            features.transpose(1, 2),
-            self.temperature,
-            self.form,
-            mask_boundaries=self.mask_boundaries,
-            max_entries=MAX_ENTRIES if self.chunked else None,
-        )
+        z = self.encoder(batch.x).transpose(1, 2)
+        held = MAX_ENTRIES if self.chunked else None
+        return adjacent_step(z, self.temperature, self.form, mask_boundaries=self.mask_boundaries, max_entries=held)

@@ -16,7 +16,6 @@ from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.settings import Count, NotNegative, Positive, Share, ShareBelowOne
 from dicot.nets.encoders import Encoder
 from dicot.nets.hierarchy import paired_contrast
-from dicot.nets.losses import unit, wide
 from dicot.nets.views import jitter, scale, shift
 
 SHIFT = 1e-6  # keeps root and angle differentiable where a coefficient is zero
@@ -39,30 +38,22 @@ def spectrum(s: Tensor) -> tuple[Tensor, Tensor]:
 
     The shifts are the original's: on both parts for the amplitude, on the real part alone for the phase.
     """
-    with torch.autocast(s.device.type, enabled=False):
-        c = torch.fft.rfft(F.normalize(wide(s), dim=1), dim=2).transpose(1, 2)
-        amplitude = torch.sqrt((c.real + SHIFT) ** 2 + (c.imag + SHIFT) ** 2)
-        return amplitude, torch.atan2(c.imag, c.real + SHIFT)
+    c = torch.fft.rfft(F.normalize(s, dim=1), dim=2).transpose(1, 2)
+    amplitude = torch.sqrt((c.real + SHIFT) ** 2 + (c.imag + SHIFT) ** 2)
+    return amplitude, torch.atan2(c.imag, c.real + SHIFT)
 
 
 def frequency_contrast(s1: Tensor, s2: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss on amplitudes and loss on phases of two views (B, D, T); both 0 for B = 1.
-
-    At every frequency each series must be told from the others. Time O(B^2 T D), memory O(B^2 T).
-    """
+    """Losses on amplitudes and on phases of (B, D, T): at every frequency tell the series apart; 0 for B = 1."""
     pairs = zip(spectrum(s1), spectrum(s2), strict=True)
     amplitude, phase = (paired_contrast(one.transpose(0, 1), other.transpose(0, 1)) for one, other in pairs)
     return amplitude, phase
 
 
 def queue_contrast(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """Momentum contrast (MoCo): each query must pick its own key among those of earlier steps, which a queue keeps.
-
-    Unit queries q and their keys k (B, D), queue (D, K); mean cross-entropy. Time and memory O(B K).
-    """
-    with torch.autocast(q.device.type, enabled=False):
-        logits = torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature  # (B, 1 + K)
-        return -logits.log_softmax(dim=1)[:, 0].mean()
+    """MoCo: unit queries q (B, D) must pick their own keys k (B, D) among earlier ones, in the queue (D, K)."""
+    logits = torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature  # (B, 1 + K)
+    return -logits.log_softmax(dim=1)[:, 0].mean()
 
 
 def enqueued(queue: Tensor, pointer: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,26 +68,19 @@ def enqueued(queue: Tensor, pointer: Tensor, keys: Tensor) -> tuple[Tensor, Tens
 
 
 class TrendHead(nn.Module):
-    """The mean of causal convolutions with several kernels: (B, F, T) -> (B, D, T)."""
+    """The mean of causal convolutions with several kernels: (B, F, T) -> (B, D)."""
 
     def __init__(self, dim: int, out_dim: int, kernels: Sequence[int]) -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(nn.Conv1d(dim, out_dim, kernel) for kernel in kernels)
         self.kernels, self.reach = tuple(kernels), max(kernels)
 
-    def forward(self, h: Tensor) -> Tensor:
-        return self._mean(F.pad(h, (self.reach - 1, 0)))
-
-    def at(self, h: Tensor, t: int | Tensor) -> Tensor:
-        """The trend at time step t alone, (B, D), for a T-th of the work."""
-        seen = t + torch.arange(self.reach, device=h.device)
-        return self._mean(F.pad(h, (self.reach - 1, 0)).index_select(2, seen))[..., 0]
-
-    def _mean(self, padded: Tensor) -> Tensor:
-        """`padded` has reach - 1 time steps before the first output; a shorter kernel starts later."""
+    def forward(self, h: Tensor, t: int | Tensor) -> Tensor:
+        """The trend at time step t alone, (B, D), for a T-th of the work; a shorter kernel starts later."""
+        seen = F.pad(h, (self.reach - 1, 0)).index_select(2, t + torch.arange(self.reach, device=h.device))
         pairs = zip(self.kernels, self.convolutions, strict=True)
-        outputs = [convolution(padded[..., self.reach - kernel :]) for kernel, convolution in pairs]
-        return torch.stack(outputs).mean(dim=0)
+        outputs = [convolution(seen[..., self.reach - kernel :]) for kernel, convolution in pairs]
+        return torch.stack(outputs).mean(dim=0)[..., 0]
 
 
 class SeasonHead(nn.Module):
@@ -119,12 +103,11 @@ class SeasonHead(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, h: Tensor) -> Tensor:
-        with torch.autocast(h.device.type, enabled=False):  # there is no complex half precision
-            c = torch.fft.rfft(wide(h), dim=2).permute(2, 0, 1)  # (n_bins, B, F)
-            # (a + bi)(c + di) in real products, so that no complex copy of the weights is made
-            real = torch.baddbmm(self.bias_real, c.real, self.weight_real) - c.imag @ self.weight_imag
-            imag = torch.baddbmm(self.bias_imag, c.real, self.weight_imag) + c.imag @ self.weight_real
-            season = torch.fft.irfft(torch.complex(real, imag).permute(1, 2, 0), n=self.n_times, dim=2)
+        c = torch.fft.rfft(h, dim=2).permute(2, 0, 1)  # (n_bins, B, F)
+        # (a + bi)(c + di) in real products, so that no complex copy of the weights is made
+        real = torch.baddbmm(self.bias_real, c.real, self.weight_real) - c.imag @ self.weight_imag
+        imag = torch.baddbmm(self.bias_imag, c.real, self.weight_imag) + c.imag @ self.weight_real
+        season = torch.fft.irfft(torch.complex(real, imag).permute(1, 2, 0), n=self.n_times, dim=2)
         dropped: Tensor = self.dropout(season)
         return dropped
 
@@ -185,7 +168,7 @@ class CoST(Method):
         self.key_encoder = copy.deepcopy(self.encoder).requires_grad_(False)
         self.key_trend = copy.deepcopy(self.trend).requires_grad_(False)
         self.key_projection = copy.deepcopy(self.projection).requires_grad_(False)
-        directions = unit(torch.randn(self.queue_size, half)).T.contiguous()
+        directions = F.normalize(torch.randn(self.queue_size, half), dim=1).T.contiguous()
         self.register_buffer("queue", directions.to(like.device, like.dtype))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long, device=like.device))
 
@@ -202,7 +185,7 @@ class CoST(Method):
             x = x.index_select(2, start + torch.arange(self.max_length, device=x.device))
         view_q, view_k = (distort(x, self.sigma, self.probability) for _ in range(2))  # D-27
         h = self.encoder(view_q)  # D-26: nothing stands between input and encoder
-        q = unit(self.projection(self.trend.at(h, t)))
+        q = F.normalize(self.projection(self.trend(h, t)), dim=1)
         k = self._keys(view_k, t)
         # The backward pass still needs the queue that the loss saw, and below it is overwritten.
         time = queue_contrast(q, k, self.queue.clone(), self.temperature)
@@ -215,14 +198,11 @@ class CoST(Method):
 
     @torch.no_grad()
     def _keys(self, view: Tensor, t: int | Tensor) -> Tensor:
-        """Let the key network follow the trained one, then encode with it: (B, C, T) -> (B, D) unit vectors.
-
-        Parameters only: the key network's BatchNorm has statistics of its own, from its own passes in train mode.
-        """
-        # theta_k <- m theta_k + (1 - m) theta_q
+        """Let the key network follow the trained one, then encode with it: (B, C, T) -> (B, D) unit vectors."""
+        # theta_k <- m theta_k + (1 - m) theta_q; BatchNorm of the key network has statistics of its own passes
         follow = get_ema_multi_avg_fn(self.momentum)  # type: ignore[no-untyped-call]
         follow(self._key_parameters(), self._query_parameters(), None)
-        return unit(self.key_projection(self.key_trend.at(self.key_encoder(view), t)))
+        return F.normalize(self.key_projection(self.key_trend(self.key_encoder(view), t)), dim=1)
 
     def _query_parameters(self) -> list[nn.Parameter]:
         return [p for part in (self.encoder, self.trend, self.projection) for p in part.parameters()]

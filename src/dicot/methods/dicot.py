@@ -2,14 +2,14 @@
 
 import warnings
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import InputError
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.methods.settings import Positive, ShareBelowOne
+from dicot.methods.settings import Positive, ShareBelowOne, one_of
 from dicot.nets.encoders import Encoder
 from dicot.nets.losses import POSITIVES, adjacent_block
 from dicot.nets.views import ROUNDINGS, Blocks, block_layout, cut_blocks
@@ -37,13 +37,11 @@ class DiCOT(Method):
         k: int | Sequence[int] = (2, 10),
         overlap: ShareBelowOne = 0.5,
         temperature: Positive = 0.07,
-        positive: str = "previous",
-        rounding: str = "paper",
+        positive: Annotated[str, one_of(*POSITIVES)] = "previous",
+        rounding: Annotated[str, one_of(*ROUNDINGS)] = "paper",
         projection: bool = False,
     ) -> None:
         super().__init__(encoder)
-        lookup(POSITIVES, positive, "positive")
-        lookup(ROUNDINGS, rounding, "rounding")
         self.k = tuple(k) if isinstance(k, Sequence) else k
         self.k_range = self.k if isinstance(self.k, tuple) else (self.k, self.k)
         if len(self.k_range) != 2 or not 2 <= self.k_range[0] <= self.k_range[1]:

@@ -86,8 +86,7 @@ class GradualTuning(Method):
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert batch.y is not None  # the loop sees to it
         z = self.pool(self.encoder, batch.x)
-        with torch.autocast(z.device.type, enabled=False):
-            return cross_entropy(self.head(z), batch.y)
+        return cross_entropy(self.head(z), batch.y)
 
     def after_step(self, batch: Batch, progress: float) -> None:
         before = self.states[-1][0] if self.states else 0.0

@@ -17,7 +17,6 @@ from dicot.methods.base import AveragedEncoder, Batch, Method, TrainingSet
 from dicot.methods.settings import CountFromZero, Limit, NotNegative, Share, ShareBelowOne
 from dicot.nets.encoders import Encoder
 from dicot.nets.hierarchy import paired_contrast
-from dicot.nets.losses import wide
 from dicot.nets.views import jitter, read_between, scale
 
 CUTOUT = 0.1  # share of the case that is cut out
@@ -198,10 +197,7 @@ def mixture(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def pooled_contrast(z1: Tensor, z2: Tensor) -> Tensor:
-    """Global loss on features (B, F, T): each case must find its other view among 2B - 1; 0 for B = 1.
-
-    Max over time, dot products, no temperature. Time O(B^2 F), memory O(B^2).
-    """
+    """Global loss on the maxima over time of (B, F, T): each case must find its other view; 0 for B = 1."""
     return paired_contrast(z1.max(dim=-1).values.unsqueeze(0), z2.max(dim=-1).values.unsqueeze(0))
 
 
@@ -209,17 +205,15 @@ def segment_contrast(z: Tensor, k: int, start: int = 0) -> Tensor:
     """Local loss on features (B, F, T): each of k segments must find its neighbour among distant segments of its case.
 
     The segments have T // k steps each, begin at `start` and are max-pooled; k >= 4, so that every row has a negative.
-    Mean over segments and cases. Time O(B k^2 F), memory O(B k^2).
+    Mean over segments and cases.
     """
     length = z.shape[-1] // k
     covered = z[..., start : start + k * length]
     segments = covered.reshape(*z.shape[:2], k, length).max(dim=-1).values  # (B, F, k)
-    with torch.autocast(z.device.type, enabled=False):
-        segments = wide(segments)
-        similarity = segments.transpose(1, 2) @ segments  # (B, k, k)
-        positive, candidate = _targets(k, z.device)
-        log_p = similarity.masked_fill(~candidate, float("-inf")).log_softmax(dim=-1)
-        return -log_p.gather(2, positive.expand(len(z), -1).unsqueeze(2)).mean()
+    similarity = segments.transpose(1, 2) @ segments  # (B, k, k)
+    positive, candidate = _targets(k, z.device)
+    log_p = similarity.masked_fill(~candidate, float("-inf")).log_softmax(dim=-1)
+    return -log_p.gather(2, positive.expand(len(z), -1).unsqueeze(2)).mean()
 
 
 def _targets(k: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -368,10 +362,7 @@ class InfoTS(Method):
         return F.dropout(self.encoder(x, seen), self.dropout, self.training)
 
     def _meta_step(self, x: Tensor, number: int) -> None:
-        """Move theta so that a mixture keeps what tells its case from the others of the batch (D-30).
-
-        The encoder is in eval mode and is not changed; the mixture is always drawn; no labels are used.
-        """
+        """Move theta so that a mixture keeps what tells its case from the others of the batch; no labels (D-30)."""
         adapted = (self.theta, self.weight, self.bias)
         theta, weight, bias = leaves = [part.value.detach().requires_grad_() for part in adapted]
         was_training = self.encoder.training
@@ -381,21 +372,17 @@ class InfoTS(Method):
         pooled_view = self.encoder(mixture(x, mixing_weights(theta, sample=True))).max(dim=-1).values
         self.encoder.train(was_training)
         position = torch.arange(len(x), device=x.device)
-        with torch.autocast(x.device.type, enabled=False):
-            losses = [
-                F.cross_entropy(F.linear(pooled.to(weight.dtype), weight[: len(x)], bias[: len(x)]), position)
-                for pooled in (pooled_view, pooled_case)
-            ]
-            gradients = torch.autograd.grad(self.meta_beta * torch.stack(losses).sum(), leaves)
+        losses = [
+            F.cross_entropy(F.linear(pooled.to(weight.dtype), weight[: len(x)], bias[: len(x)]), position)
+            for pooled in (pooled_view, pooled_case)
+        ]
+        gradients = torch.autograd.grad(self.meta_beta * torch.stack(losses).sum(), leaves)
         for part, gradient in zip(adapted, gradients, strict=True):
             part.step(gradient, number, self.meta_lr)
 
 
 def meta_number(step: int, progress: float, wanted: int) -> int:
-    """Which meta step follows optimiser step `step` (both from 1), 0 for none: one in every max(1, I // wanted).
-
-    `progress` is step / I, which gives the number I of steps in the run.
-    """
+    """Which meta step follows step `step` (from 1) = progress * I: one in every max(1, I // wanted), else 0."""
     if not wanted:
         return 0
     every = max(1, round(step / progress) // wanted)

@@ -23,6 +23,11 @@ class Limit(NamedTuple):
     holds: Callable[[Any], bool]
 
 
+def one_of(*words: str) -> Limit:
+    """One of these words."""
+    return Limit(f"one of {', '.join(words)}", lambda value: value in words)
+
+
 Positive = Annotated[float, Limit("a finite number above 0", lambda value: value > 0)]
 NotNegative = Annotated[float, Limit("a finite number, 0 or more", lambda value: value >= 0)]
 Share = Annotated[float, Limit("a finite number from 0 to 1", lambda value: 0 <= value <= 1)]

@@ -8,11 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.core.errors import lookup
-from dicot.methods.base import Batch, Method
-from dicot.methods.settings import Count, Limit, Positive
+from dicot.methods.base import Batch, Method, projector
+from dicot.methods.settings import Count, Limit, Positive, one_of
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses import wide
+from dicot.nets.losses import log_p_of_others
 
 WIDTH_HIDDEN, WIDTH_PROJECTION = 256, 128
 TARGETS = {"originals": False, "stack": True}  # whether the masked rows are rebuilt too, with masked targets
@@ -48,30 +47,12 @@ def markov_keep(draws: Tensor, ratio: float, run_length: float) -> Tensor:
 
 
 def mask_runs(x: Tensor, ratio: float, run_length: float) -> Tensor:
-    """x with a share `ratio` of its values set to 0, in runs of mean length `run_length` along the last axis.
-
-    One chain runs over the flattened array, so that a run may cross from one channel or case into the next.
-    """
+    """x with a share `ratio` of its values set to 0, in runs of mean length `run_length` along all of x."""
     draws = torch.rand(x.numel(), device=x.device)
     return x.masked_fill(~markov_keep(draws, ratio, run_length).view_as(x), 0)
 
 
-# How alike the series of a stack are: as a contrast, and as weights that rebuild each from the others (SimMTM).
-#
 # A stack has N = (P + 1) B rows: B originals, then copy 1 of all, copy 2 of all and so on; row r shows series r mod B.
-
-
-def cosine_similarity(z: Tensor) -> Tensor:
-    """z (N, E) -> (N, N), in float32 or wider; a zero vector is similar to nothing. Memory O(N^2)."""
-    with torch.autocast(z.device.type, enabled=False):
-        u = F.normalize(wide(z), dim=-1, eps=1e-8)
-        return u @ u.T
-
-
-def log_weights(similarity: Tensor, temperature: float) -> Tensor:
-    """Log softmax of each row of (N, N) over the N - 1 others; -inf on the diagonal."""
-    itself = torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
-    return (similarity / temperature).masked_fill(itself, float("-inf")).log_softmax(dim=-1)
 
 
 def copies_contrast(log_p: Tensor, n_series: int) -> Tensor:
@@ -86,9 +67,7 @@ def copies_contrast(log_p: Tensor, n_series: int) -> Tensor:
 
 def aggregate(weights: Tensor, features: Tensor) -> Tensor:
     """Weights (R, N) and something per row (N, ...) -> (R, ...): each row's weighted sum over the stack."""
-    with torch.autocast(features.device.type, enabled=False):
-        total = weights @ features.flatten(1).to(weights.dtype)
-    return total.reshape(-1, *features.shape[1:])
+    return (weights @ features.flatten(1)).reshape(-1, *features.shape[1:])
 
 
 def uncertainty_weighted(losses: list[Tensor], weights: Tensor) -> Tensor:
@@ -120,7 +99,7 @@ class SimMTM(Method):
         ratio: Annotated[float, Limit("a number above 0 and below 1", lambda share: 0 < share < 1)] = 0.5,
         run_length: Annotated[float, Limit("a finite number, 1 or more", lambda length: length >= 1)] = 3,
         temperature: Positive = 0.2,
-        target: str = "originals",
+        target: Annotated[str, one_of(*TARGETS)] = "originals",
     ) -> None:
         super().__init__(encoder)
         if ratio > (highest := run_length / (run_length + 1)):
@@ -129,15 +108,9 @@ class SimMTM(Method):
                 "Lower ratio or raise run_length.",
                 stacklevel=2,
             )
-        lookup(TARGETS, target, "target")
-        self.target = target
         self.copies, self.ratio, self.run_length, self.temperature = copies, ratio, run_length, temperature
-        self.projector = nn.Sequential(
-            nn.Linear(encoder.dim, WIDTH_HIDDEN),
-            nn.BatchNorm1d(WIDTH_HIDDEN),
-            nn.ReLU(),
-            nn.Linear(WIDTH_HIDDEN, WIDTH_PROJECTION),
-        )  # D-32
+        self.target = target
+        self.projector = projector(encoder.dim, WIDTH_HIDDEN, WIDTH_PROJECTION)  # D-32
         self.decoder = nn.Conv1d(encoder.dim, encoder.n_channels, kernel_size=1)  # a Linear per time step
         self.loss_weights = nn.Parameter(torch.ones(2))
 
@@ -146,8 +119,7 @@ class SimMTM(Method):
         copies = mask_runs(batch.x.repeat(self.copies, 1, 1), self.ratio, self.run_length)
         stack = torch.cat([batch.x, copies])  # (N, C, T)
         features: Tensor = self.encoder(stack)  # (N, F, T)
-        similarity = cosine_similarity(self.projector(features.mean(dim=-1)))
-        log_p = log_weights(similarity, self.temperature)  # (N, N)
+        log_p = log_p_of_others(self.projector(features.mean(dim=-1)), self.temperature)  # (N, N)
         contrast = copies_contrast(log_p, n_series)
 
         target = stack if TARGETS[self.target] else batch.x  # D-67

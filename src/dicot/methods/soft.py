@@ -15,7 +15,6 @@ from dicot.methods.cropping import Crops, check_cases, encode_crops, plan_crops
 from dicot.methods.settings import Count, CountFromZero, NotNegative, Share, ShareBelowOne
 from dicot.nets.encoders import Encoder
 from dicot.nets.hierarchy import hierarchical_contrast
-from dicot.nets.losses import wide
 
 EXACT_UP_TO = 50_000  # cases; above, the range of distances is estimated
 SAMPLED_CASES = 4096
@@ -40,10 +39,7 @@ class CaseSimilarity(nn.Module):
         self.register_buffer("farthest", torch.zeros(0))
 
     def fit(self, x: Cases) -> None:
-        """One blocked pass over all pairs of x (N, C, T), on the device this module is on; memory O(N) beside the data.
-
-        Above 50,000 cases the columns are compared with 4096 random cases only, and a warning says so.
-        """
+        """One blocked pass over all pairs of x (N, C, T), on the device this module is on; memory O(N)."""
         rows = np.arange(len(x))
         if len(x) > EXACT_UP_TO:
             warnings.warn(
@@ -57,16 +53,12 @@ class CaseSimilarity(nn.Module):
         self.closest, self.farthest = closest, torch.where(equal, closest, farthest)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        """(B, B) similarities of the cases x (B, C, T) with the rows `index` of the training set; diagonal 1.
-
-        The distances are those of the cases as they are in the batch; only the scaling is looked up.
-        """
-        with torch.autocast(x.device.type, enabled=False):
-            unit = unit_rows(x)
-            span = self.farthest[index] - self.closest  # (B,) one per column
-            scaled = (-(unit @ unit.T) - self.closest) / span
-            scaled = torch.where(span > 0, scaled.clamp(0, 1), 0)  # all distances of a column equal: similarity 1
-            return (1 - scaled).fill_diagonal_(1)
+        """(B, B) similarities of x (B, C, T); only the scaling is that of the rows `index` of the training set."""
+        unit = unit_rows(x)
+        span = self.farthest[index] - self.closest  # (B,) one per column
+        scaled = (-(unit @ unit.T) - self.closest) / span
+        scaled = torch.where(span > 0, scaled.clamp(0, 1), 0)  # all distances of a column equal: similarity 1
+        return (1 - scaled).fill_diagonal_(1)
 
 
 def sharpen(similarity: Tensor, tau: float, alpha: float) -> Tensor:
@@ -77,7 +69,7 @@ def sharpen(similarity: Tensor, tau: float, alpha: float) -> Tensor:
 
 def unit_rows(x: Tensor) -> Tensor:
     """(N, C, T) -> (N, C T) of length one, float32 or wider; a case of zeros stays zero, so that its cosines are 0."""
-    flat = wide(x.flatten(1))
+    flat = x.flatten(1)
     peak = flat.abs().amax(dim=1, keepdim=True)  # taken out first: squares of large values leave the range of float32
     return F.normalize(flat / torch.where(peak > 0, peak, 1), dim=1)
 

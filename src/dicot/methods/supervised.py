@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -41,9 +40,8 @@ class Supervised(Method):
     def logits(self, x: Tensor) -> Tensor:
         """(B, C, T) -> (B, K) scores of the classes in ascending order, in float32 or wider."""
         z = POOLS[self.pool](self.encoder(x))
-        with torch.autocast(z.device.type, enabled=False):
-            scores: Tensor = self.head(z.to(self.head.weight.dtype))
-            return scores
+        scores: Tensor = self.head(z.to(self.head.weight.dtype))
+        return scores
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert batch.y is not None  # the loop sees to it

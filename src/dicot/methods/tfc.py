@@ -1,15 +1,13 @@
 """TF-C (NeurIPS 2022): a case and its spectrum, each contrasted with a distorted copy, must agree with each other."""
 
 from collections.abc import Callable, Hashable
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from dicot.core.errors import lookup
-from dicot.methods.base import Batch, Method, TrainingSet, noise_unit, require_negatives
-from dicot.methods.settings import Count, NotNegative, Positive, Share
+from dicot.methods.base import Batch, Method, TrainingSet, noise_unit, projector
+from dicot.methods.settings import Count, NotNegative, Positive, Share, one_of
 from dicot.nets.encoders import Encoder
 from dicot.nets.losses import nt_xent, poly_nt_xent
 from dicot.nets.views import jitter
@@ -53,13 +51,15 @@ class TFC(Method):
     )
     complexity: ClassVar[str] = "4 encoder passes of T time steps, through two encoders; loss O(B^2 F), memory O(B^2)"
 
+    needs_negatives: ClassVar[bool] = True
+
     noise_unit: Tensor  # (C, 1)
 
     def __init__(
         self,
         encoder: Encoder,
         *,
-        form: str = "poly",
+        form: Annotated[str, one_of(*FORMS)] = "poly",  # D-23
         weight: Share = 0.2,
         consistency: bool = False,
         temperature: Positive = 0.2,
@@ -71,23 +71,18 @@ class TFC(Method):
         projection_dim: Count = 128,
     ) -> None:
         super().__init__(encoder)
-        lookup(FORMS, form, "form")  # D-23
         self.form, self.weight, self.consistency, self.temperature = form, weight, consistency, temperature
         self.noise, self.absolute_noise = noise, absolute_noise
         self.remove, self.add, self.per_sample_maximum = remove, add, per_sample_maximum
         self.projection_dim = projection_dim
         self.spectrum_encoder = encoder.fresh()
-        self.time_projector = _projector(encoder.dim, projection_dim)
-        self.spectrum_projector = _projector(encoder.dim, projection_dim)
+        self.time_projector = projector(encoder.dim, WIDTH_PROJECTOR, projection_dim)
+        self.spectrum_projector = projector(encoder.dim, WIDTH_PROJECTOR, projection_dim)
         self.register_buffer("noise_unit", torch.ones(encoder.n_channels, 1))
 
     def prepare(self, train: TrainingSet) -> None:
-        require_negatives(len(train), "TFC", what="training set")
+        super().prepare(train)
         self.noise_unit = noise_unit(train, self.absolute_noise)
-
-    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[()]:
-        require_negatives(shape[0], "TFC", what="batch")
-        return ()
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         spectrum = magnitude_spectrum(batch.x)  # (B, C, T)
@@ -108,9 +103,3 @@ class TFC(Method):
 
     def _contrast(self, a: Tensor, b: Tensor) -> Tensor:
         return FORMS[self.form](a, b, self.temperature)
-
-
-def _projector(dim: int, dim_out: int) -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(dim, WIDTH_PROJECTOR), nn.BatchNorm1d(WIDTH_PROJECTOR), nn.ReLU(), nn.Linear(WIDTH_PROJECTOR, dim_out)
-    )

@@ -18,7 +18,6 @@ from dicot.core.errors import InputError, need_extra
 from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.settings import Count, Limit, Share
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses import wide
 
 REACH = 5  # non-neighbours are at least this many times epsilon * width away, where the case is long enough
 WIDEST = 3  # half-widths tried by the ADF test: 1, 2 and 3 windows
@@ -124,17 +123,11 @@ def _drifts(segment: np.ndarray) -> bool:
 
 
 def positive_unlabelled(d_close: Tensor, d_distant: Tensor, w_pu: float) -> Tensor:
-    """TNC's loss on logits of any shape: close pairs are positive, distant ones positive with weight `w_pu`.
-
-    L = 1/2 [bce(d_close, 1) + w_pu bce(d_distant, 1) + (1 - w_pu) bce(d_distant, 0)], in float32 or wider.
-    Time and memory O(B m).
-    """
-    with torch.autocast(d_close.device.type, enabled=False):
-        d_close, d_distant = wide(d_close), wide(d_distant)
-        close = -F.logsigmoid(d_close).mean()
-        distant_as_close = -F.logsigmoid(d_distant).mean()
-        distant = -F.logsigmoid(-d_distant).mean()
-        return (close + w_pu * distant_as_close + (1 - w_pu) * distant) / 2
+    """L = 1/2 [bce(d_close, 1) + w_pu bce(d_distant, 1) + (1 - w_pu) bce(d_distant, 0)] on logits of any shape."""
+    close = -F.logsigmoid(d_close).mean()
+    distant_as_close = -F.logsigmoid(d_distant).mean()
+    distant = -F.logsigmoid(-d_distant).mean()
+    return (close + w_pu * distant_as_close + (1 - w_pu) * distant) / 2
 
 
 class TNC(Method):
@@ -249,7 +242,6 @@ class Discriminator(nn.Module):
 
     def forward(self, reference: Tensor, other: Tensor) -> Tensor:
         """(B, 1, F) and (B, m, F) -> (B, m); also (n, F) twice -> (n,)."""
-        with torch.autocast(other.device.type, enabled=False):
-            pair = torch.cat([reference.expand_as(other), other], dim=-1).to(self.hidden.weight.dtype)
-            logit: Tensor = self.out(self.dropout(self.hidden(pair).relu()))
-            return logit.squeeze(-1)
+        pair = torch.cat([reference.expand_as(other), other], dim=-1).to(self.hidden.weight.dtype)
+        logit: Tensor = self.out(self.dropout(self.hidden(pair).relu()))
+        return logit.squeeze(-1)

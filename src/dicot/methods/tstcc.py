@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.methods.base import Batch, Method, Places, TrainingSet, noise_unit, require_negatives
+from dicot.methods.base import Batch, Method, Places, TrainingSet, noise_unit
 from dicot.methods.settings import Count, Limit, NotNegative, Positive
 from dicot.nets.encoders import Encoder
-from dicot.nets.losses import nt_xent, wide
+from dicot.nets.losses import nt_xent
 from dicot.nets.views import jitter, permute, scale
 
 HEADS = 4
@@ -25,12 +25,10 @@ def prediction_contrast(actual: Tensor, predicted: Tensor) -> Tensor:
     """Mean cross-entropy over K steps: what really followed must be told by its own prediction among the batch's.
 
     actual and predicted (K, B, F). Rows are the true features and columns the predictions of all cases; dot products
-    without a temperature, in float32 or wider. 0 for B = 1. Time O(K B^2 F), memory O(K B^2).
+    without a temperature. 0 for B = 1.
     """
-    with torch.autocast(actual.device.type, enabled=False):
-        rows, columns = (wide(z) for z in (actual, predicted))
-        log_p = (rows @ columns.transpose(1, 2)).log_softmax(dim=-1)  # (K, B, B)
-        return -log_p.diagonal(dim1=1, dim2=2).mean()
+    log_p = (actual @ predicted.transpose(1, 2)).log_softmax(dim=-1)  # (K, B, B)
+    return -log_p.diagonal(dim1=1, dim2=2).mean()
 
 
 class ContextLayer(nn.Module):
@@ -62,10 +60,7 @@ class ContextLayer(nn.Module):
 
 
 class TemporalContrast(nn.Module):
-    """A context of the past, predictions of the future, and a head.
-
-    `dim`: features of the encoder, F. `width`: of the context, H. `n_future`: how many steps are predicted, K.
-    """
+    """A context of the past, H = `width` wide, predictions of K = `n_future` steps of `dim` features, and a head."""
 
     def __init__(self, dim: int, width: int, n_future: int, heads: int = HEADS, depth: int = DEPTH) -> None:
         super().__init__()
@@ -97,10 +92,7 @@ class TemporalContrast(nn.Module):
         return q
 
     def forward(self, source: Tensor, target: Tensor, t: int | Tensor) -> tuple[Tensor, Tensor]:
-        """How badly the source's past 0 .. t predicts the target's next K steps, and the context's projection.
-
-        Both are features (B, F, T) of unit length per time step.
-        """
+        """How badly the source's past 0 .. t predicts the target's next K steps (B, F, T); the context's projection."""
         context = self.context(source, t)
         predicted = torch.stack([predictor(context) for predictor in self.predictors])  # (K, B, F)
         future = t + 1 + torch.arange(len(self.predictors), device=target.device)
@@ -118,6 +110,7 @@ class TSTCC(Method):
     noise: in units of each channel's standard deviation in the training set; absolute_noise: in units of the data.
     """
 
+    needs_negatives: ClassVar[bool] = True
     needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "predict the future of a distorted copy from the past of another; contrast the contexts"
     paper: ClassVar[str] = "Time-Series Representation Learning via Temporal and Contextual Contrasting, IJCAI 2021"
@@ -133,8 +126,7 @@ class TSTCC(Method):
         encoder: Encoder,
         *,
         future: Count = 6,
-        width: Annotated[int, Limit(f"a multiple of its {HEADS} heads", lambda n: n >= 1 and n % HEADS == 0)]
-        | None = None,
+        width: Annotated[int, Limit("a multiple of 4", lambda n: n >= 1 and n % HEADS == 0)] | None = None,
         scale_mean: float = 2.0,
         scale_std: NotNegative = 1.1,
         per_step: bool = False,
@@ -156,16 +148,16 @@ class TSTCC(Method):
         self.register_buffer("noise_unit", torch.ones(encoder.n_channels, 1))
 
     def prepare(self, train: TrainingSet) -> None:
-        require_negatives(len(train), "TSTCC", what="training set")
+        super().prepare(train)
         if train.n_times < 2:
             raise InputError("TSTCC predicts later time steps, so a case needs 2; got 1. Use longer windows.")
         self.noise_unit = noise_unit(train, self.absolute_noise)
-        n_future = future_steps(train.n_times, self.future)
+        n_future = min(self.future, max(1, train.n_times // 2))  # so that a past is left
         self.contrast = TemporalContrast(self.encoder.dim, self.width or self.encoder.dim, n_future)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Places:
         """The last time step of the past, drawn for each of the two directions."""
-        require_negatives(shape[0], "TSTCC", what="batch")
+        super().plan(shape, rng)
         first, second = rng.integers(shape[2] - len(self.contrast.predictors), size=2).tolist()
         return Places((first, second))
 
@@ -180,8 +172,3 @@ class TSTCC(Method):
         back, q2 = self.contrast(h2, h1, second)
         total: Tensor = self.temporal_weight * (forth + back)
         return total + self.contextual_weight * nt_xent(q1, q2, self.temperature)
-
-
-def future_steps(n_times: int, future: int) -> int:
-    """How many time steps are predicted: half a case at most, so that a past is left."""
-    return future if n_times >= 2 * future else max(1, n_times // 2)

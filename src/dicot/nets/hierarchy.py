@@ -15,8 +15,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from dicot.nets.losses import wide
-
 # Pairwise similarities held at once: 0.5 GiB in float32 per copy, of which forward and backward hold about three.
 LIMIT = 2**27
 SMALLEST_LAG_WEIGHT = 1e-6  # smaller ones are set to 0
@@ -48,8 +46,9 @@ def hierarchical_contrast(
     cases = None if case_weights is None else soft_targets(case_weights)
 
     def lags(n_times: int, depth: int) -> Tensor | None:
-        dtype = torch.promote_types(z1.dtype, torch.float32)
-        return soft_targets(time_lag_weights(n_times, tau_temp * 2**depth, dtype, z1.device)) if tau_temp > 0 else None
+        if tau_temp == 0:
+            return None
+        return soft_targets(time_lag_weights(n_times, tau_temp * 2**depth, z1.dtype, z1.device))
 
     if length is not None:
         return _over_padded_levels(z1, z2, length, cases, lags, alpha, temporal_unit)
@@ -111,13 +110,11 @@ def contrast(z1: Tensor, z2: Tensor, targets: Tensor) -> Tensor:
     """Mean over the 2n vectors of a group, and over groups (G, n, F), of the cross-entropy against targets (2n, 2n).
 
     Rows and columns run over view 1, then view 2; the vector itself is no candidate, and its target must be 0. Targets
-    need not sum to one. Dot products without temperature or normalisation, in float32 or wider. Time O(G n^2 F), memory
-    O(G n^2).
+    need not sum to one. Dot products without temperature or normalisation. Time O(G n^2 F), memory O(G n^2).
     """
-    with torch.autocast(z1.device.type, enabled=False):
-        z = wide(torch.cat([z1, z2], dim=1))
-        loss: Tensor = _Contrast.apply(z, targets.to(z.dtype))  # type: ignore[no-untyped-call]
-        return loss
+    z = torch.cat([z1, z2], dim=1)
+    loss: Tensor = _Contrast.apply(z, targets.to(z.dtype))  # type: ignore[no-untyped-call]
+    return loss
 
 
 class _Contrast(torch.autograd.Function):
@@ -162,41 +159,37 @@ def _over_padded_levels(
     temporal_unit: int,
 ) -> Tensor:
     """What `hierarchical_contrast` computes of the first `length` time steps."""
-    with torch.autocast(z1.device.type, enabled=False):
-        levels = [wide(torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1))]  # (T, 2B, F)
-        while len(levels[-1]) > 1:
-            levels.append(_Pool.apply(levels[-1]))  # type: ignore[no-untyped-call]
-        n_times, n_both, width = levels[0].shape
-        # Which time steps (columns) of every level (rows) count, and their shares in the mean over time and levels.
-        lengths = (length >> torch.arange(n_times.bit_length(), device=length.device)).unsqueeze(1)
-        inside = (torch.arange(n_times, device=length.device) < lengths).to(levels[0].dtype)
-        shares = inside / (lengths.clamp(min=1) * (lengths > 0).sum())
-        paired = partial(paired_targets, dtype=inside.dtype, device=inside.device)
+    levels = [torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1)]  # (T, 2B, F)
+    while len(levels[-1]) > 1:
+        stop = len(levels[-1]) // 2 * 2
+        earlier, later = levels[-1][:stop:2], levels[-1][1:stop:2]
+        levels.append(torch.where(later > earlier, later, earlier))  # as max_pool1d: of equal values the first
+    n_times, n_both, width = levels[0].shape
+    # Which time steps (columns) of every level (rows) count, and their shares in the mean over time and levels.
+    lengths = (length >> torch.arange(n_times.bit_length(), device=length.device)).unsqueeze(1)
+    inside = (torch.arange(n_times, device=length.device) < lengths).to(levels[0].dtype)
+    shares = inside / (lengths.clamp(min=1) * (lengths > 0).sum())
+    paired = partial(paired_targets, dtype=inside.dtype, device=inside.device)
 
-        # The groups of all levels have the same size, that of the batch.
-        of_instances = torch.cat([shares[depth, : len(z)] for depth, z in enumerate(levels)]) * (alpha / n_both)
-        itself = torch.eye(n_both, dtype=inside.dtype, device=inside.device) * LEFT_OUT
-        cases = paired(n_both // 2) if cases is None else cases.to(inside.dtype)
-        terms = [_padded_contrast(torch.cat(levels), cases, itself, of_instances)]
+    # The groups of all levels have the same size, that of the batch.
+    of_instances = torch.cat([shares[depth, : len(z)] for depth, z in enumerate(levels)]) * (alpha / n_both)
+    itself = torch.eye(n_both, dtype=inside.dtype, device=inside.device) * LEFT_OUT
+    cases = paired(n_both // 2) if cases is None else cases.to(inside.dtype)
+    terms = [_PaddedContrast.apply(torch.cat(levels), cases, itself, of_instances)]  # type: ignore[no-untyped-call]
 
-        by_column = torch.stack([inside, (1 - inside) * LEFT_OUT, shares * ((1 - alpha) / n_both)])
-        every_case = inside.new_ones(n_both // 2)
-        # Where a single time step of a level counts, it has one candidate: its loss is 0, as if there were no term.
-        for depth, z in enumerate(levels[:-1]):
-            if alpha < 1 and depth >= temporal_unit:
-                n = len(z)
-                counts, hidden, of_anchors = by_column[:, depth, :n].repeat(1, 2)
-                graded = lags(n, depth)
-                targets = (paired(n) if graded is None else graded) * (of_anchors.unsqueeze(1) * counts)
-                mask = hidden.repeat(2 * n, 1).fill_diagonal_(LEFT_OUT)
-                by_case = z.view(n, 2, -1, width).permute(2, 1, 0, 3).reshape(-1, 2 * n, width)
-                terms.append(_padded_contrast(by_case, targets, mask, every_case))
-        return torch.stack(terms).sum()
-
-
-def _padded_contrast(z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
-    loss: Tensor = _PaddedContrast.apply(z, targets, mask, shares)  # type: ignore[no-untyped-call]
-    return loss
+    by_column = torch.stack([inside, (1 - inside) * LEFT_OUT, shares * ((1 - alpha) / n_both)])
+    every_case = inside.new_ones(n_both // 2)
+    # Where a single time step of a level counts, it has one candidate: its loss is 0, as if there were no term.
+    for depth, z in enumerate(levels[:-1]):
+        if alpha < 1 and depth >= temporal_unit:
+            n = len(z)
+            counts, hidden, of_anchors = by_column[:, depth, :n].repeat(1, 2)
+            graded = lags(n, depth)
+            targets = (paired(n) if graded is None else graded) * (of_anchors.unsqueeze(1) * counts)
+            mask = hidden.repeat(2 * n, 1).fill_diagonal_(LEFT_OUT)
+            by_case = z.view(n, 2, -1, width).permute(2, 1, 0, 3).reshape(-1, 2 * n, width)
+            terms.append(_PaddedContrast.apply(by_case, targets, mask, every_case))  # type: ignore[no-untyped-call]
+    return torch.stack(terms).sum()
 
 
 class _PaddedContrast(torch.autograd.Function):
@@ -227,24 +220,3 @@ class _PaddedContrast(torch.autograd.Function):
     def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor, None, None, None]:
         (dz,) = ctx.saved_tensors
         return dz * dloss, None, None, None
-
-
-class _Pool(torch.autograd.Function):
-    """The larger of each two neighbouring time steps of (T, ...), as max_pool1d: of equal values the first one won."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor) -> Tensor:
-        stop = len(z) // 2 * 2
-        ctx.save_for_backward(z)
-        return torch.maximum(z[:stop:2], z[1:stop:2])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dlarger: Tensor) -> Tensor:
-        (z,) = ctx.saved_tensors
-        stop = len(z) // 2 * 2
-        dz = torch.zeros_like(z)
-        later = torch.ops.aten.threshold_backward(dlarger, z[1:stop:2] - z[:stop:2], 0)
-        dz[1:stop:2] = later
-        torch.sub(dlarger, later, out=dz[:stop:2])
-        return dz

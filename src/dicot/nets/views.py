@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def block_layout(n_times: int, k: int, overlap: float, rounding: str = "paper") 
     """Sub-blocks of a case of `n_times` time steps; T = 2 and 3 become blocks of length 1 (D-68)."""
     if n_times < 4:
         return Blocks(1, tuple(range(n_times)))
-    return lookup(ROUNDINGS, rounding, "rounding")(n_times, k, overlap)
+    return ROUNDINGS[rounding](n_times, k, overlap)
 
 
 def cut_blocks(x: Tensor, blocks: Blocks) -> Tensor:
@@ -126,10 +126,7 @@ def crop_and_resample(x: Tensor, most: float) -> Tensor:
 
 
 def drop_channels(x: Tensor, probability: float, value: float | Tensor = 0.0) -> Tensor:
-    """Set channels of each case of x (B, C, T) to `value`, a number or a tensor (C, 1), but never all of them.
-
-    Each is dropped with this probability; of a case that would lose all its channels one stays.
-    """
+    """Set channels of each case of x (B, C, T) by chance to `value`, a number or (C, 1), but never all of them."""
     if x.shape[1] == 1:
         return x
     draw = _uniform(x, x.shape[1], 1)

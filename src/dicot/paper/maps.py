@@ -37,7 +37,12 @@ def run_maps(
     options = SuiteOptions(contenders=tuple(contenders), sets=(data_set,), seeds=(seed,), steps=steps)
     jobs = suite_jobs([MAPPED_BY], options)
     site, shelf = Site(str(resolve_device(device)), path.with_suffix(".work")), Shelf()
-    maps = _begun(path, _nothing_yet(jobs[0], shelf, steps))
+    maps = _nothing_yet(jobs[0], shelf, steps)
+    if path.exists():
+        fresh, maps = maps, read_maps(path)
+        for what in ("data_set", "fingerprint", "seed", "steps"):
+            if (old := getattr(maps, what)) != (new := getattr(fresh, what)):
+                raise InputError(f"{path} holds maps of {what} {old}, not {new}. Remove that file, or name another.")
     errors: list[str] = []
 
     def failed(job: Job, results: Sequence[Result]) -> None:
@@ -66,14 +71,3 @@ def _nothing_yet(job: Job, shelf: Shelf, steps: int | None) -> Maps:
     classes = () if is_path(name) else card(name).labels
     named = np.array(classes)[labels] if classes and labels.dtype.kind == "i" else labels
     return Maps(data.split.name or name, data.fingerprint, job.seed, steps or 0, named)
-
-
-def _begun(path: Path, fresh: Maps) -> Maps:
-    """What the file holds already; one of something else is refused."""
-    if not path.exists():
-        return fresh
-    here = read_maps(path)
-    for what in ("data_set", "fingerprint", "seed", "steps"):
-        if (old := getattr(here, what)) != (new := getattr(fresh, what)):
-            raise InputError(f"{path} holds maps of {what} {old}, not {new}. Remove that file, or name another.")
-    return here

@@ -1,6 +1,6 @@
 """The paper as one page: every figure and table in its order, ours beside the paper's, and what each rests on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from dicot.judge.report.tables import text_table
 from dicot.paper import figures, tables
 from dicot.paper.grid import rests_on
 from dicot.paper.numbers import COUNTS
-from dicot.paper.reports import CAVEATS, audit_table
+from dicot.paper.reports import CAVEATS, closing
 from dicot.paper.tables import Records, newest
 from dicot.use.projection import read_maps
 
@@ -202,40 +202,37 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
 
 def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
-    data = _of_suites(data, only)
-    return write_pages(folder, TITLE, paper_parts(newest(data, maps), only), _facts(data), trial_note(data))
+    facts, banner, parts = _contents(data, maps, only)
+    return write_pages(folder, TITLE, parts, facts, banner)
 
 
 def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
     """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
-    data = _of_suites(data, only)
-    parts = drawn(paper_parts(newest(data, maps), only), named_only=True)
-    return to_document(TITLE, _facts(data), trial_note(data), parts)
+    facts, banner, parts = _contents(data, maps, only)
+    return to_document(TITLE, facts, banner, drawn(parts, named_only=True))
 
 
-def _of_suites(data: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
-    """Keep the suites behind the exhibits: a trial of another one does not make their numbers one."""
-    return data[data.suite.isin({suite for one in chosen(only).values() for suite in one.suites})]
-
-
-def _facts(data: pd.DataFrame) -> dict[str, object]:
-    facts = report_facts(data)
-    del facts["report made"]  # a page is the same whenever it is made
-    return {"suites": ", ".join(sorted(set(data.suite))) or "none", **facts}
-
-
-def paper_parts(records: Records, only: Sequence[str] = ()) -> Iterator[Part]:
-    """Make everything the page shows, in order."""
+def _contents(
+    data: pd.DataFrame, maps: Path | None, only: Sequence[str]
+) -> tuple[dict[str, object], str, Iterator[Part]]:
+    """Give facts, a warning about trials and all parts; a trial of a suite that is not shown does not count."""
     exhibits = chosen(only)
+    data = data[data.suite.isin({suite for one in exhibits.values() for suite in one.suites})]
+    facts = {"suites": ", ".join(sorted(set(data.suite))) or "none", **report_facts(data)}
+    del facts["report made"]  # a page is the same whenever it is made
+    return facts, trial_note(data), paper_parts(newest(data, maps), exhibits)
+
+
+def paper_parts(records: Records, exhibits: Mapping[str, Exhibit]) -> Iterator[Part]:
+    """Make everything the page shows, in order."""
     rows = ((name_of(key), [one.title, state(records, key, one)]) for key, one in exhibits.items())
     overview = text_table("exhibit", rows, ["what it shows", "rests on"], CAVEATS)
     yield Part("What is here", overview, lead=(READING,))
     for key, one in exhibits.items():
         yield from exhibit_parts(records, key, one)
-    shown = records.of(*{suite for one in exhibits.values() for suite in one.suites})
-    if (failed := failure_table(shown)) is not None:
+    if (failed := failure_table(records.of(*set(records.data.suite)))) is not None:
         yield Part("Failed jobs", failed)
-    yield Part("Where the paper's own arithmetic does not hold", audit_table())
+    yield from closing()
 
 
 def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
@@ -279,21 +276,15 @@ def commands(records: Records, key: str, one: Exhibit) -> list[str]:
     """Say how to run what is missing of an exhibit, in the precision of its records, so that these are continued."""
     if not one.suites:
         return [f"`dicot paper --run --only {key}`."] if key == MAPS_KEY else []
-    suites: dict[str, list[str]] = {}
+    flags: dict[str, list[str]] = {}
     for suite in one.suites:
-        suites.setdefault(_precision(records.of(suite)), []).append(suite)
+        trained = records.of(suite).precision
+        most = trained[trained != ""].mode()[:1]
+        flags.setdefault("".join(f" --set precision={name}" for name in most if name != "float32"), []).append(suite)
     out = []
-    for precision, own in suites.items():
+    for flag, own in flags.items():
         # Suites of two precisions need two commands: each names what is made of its own suites alone.
-        keys = [key] if len(suites) == 1 else [k for k, other in EXHIBITS.items() if other.suites == tuple(own)][:1]
+        keys = [key] if len(flags) == 1 else [k for k, other in EXHIBITS.items() if other.suites == tuple(own)][:1]
         keys = keys or [next(k for k, other in EXHIBITS.items() if other.suites == (suite,)) for suite in own]
-        flag = f" --set precision={precision}" if precision else ""
         out.append(f"`dicot paper --run --only {','.join(keys)}{flag}`, which runs {' and '.join(own)}.")
     return out
-
-
-def _precision(data: pd.DataFrame) -> str:
-    """Tell the precision that most rows were trained in; empty where that is the usual one, or nothing is recorded."""
-    trained = data.precision[data.precision != ""]
-    most = "" if trained.empty else str(trained.value_counts().index[0])
-    return "" if most == "float32" else most

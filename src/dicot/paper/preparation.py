@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,21 +12,12 @@ import numpy as np
 
 from dicot import __version__
 from dicot.core.errors import InputError, MissingDataError, lookup
+from dicot.core.progress import Bar
 from dicot.core.storage import data_folders, write_atomic, writing
 from dicot.data import Split, Windows
 from dicot.data.cases import blocks, name_cases
 from dicot.data.datasets.base import Card, Sizes, differences, fingerprint
-from dicot.data.datasets.large import CARD, FAMILY, LargeSet
-
-OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
-
-
-def silent(share: float, note: str) -> None:
-    """Report nothing: the default where progress can be reported."""
-
-
-class SizeWarning(UserWarning):
-    """The raw files give other sizes than the publisher's do."""
+from dicot.data.datasets.large import CARD, FAMILY, LargeSet, card_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,23 +51,17 @@ class PreparedParts:
 class Raw(NamedTuple):
     """How the raw files of a set are read."""
 
-    read: Callable[..., PreparedParts]  # of the folder with raw files, OnProgress, and the settings by name
+    read: Callable[..., PreparedParts]  # of the folder with raw files, and the settings by name
     settings: Mapping[str, tuple[str, ...]] = {}  # name -> allowed values, the default first
-    shared_groups: bool = False  # True: the split is not by group, and card and report must say so
+    shared_groups: bool = False  # True: the split is not by group, and the card says so
 
 
 def prepare(
-    dataset: LargeSet,
-    reader: Raw,
-    raw: Path,
-    *,
-    out: Path | None = None,
-    settings: Mapping[str, Any] | None = None,
-    on_progress: OnProgress = silent,
+    dataset: LargeSet, reader: Raw, raw: Path, *, out: Path | None = None, settings: Mapping[str, Any] | None = None
 ) -> Card:
     """Read the folder `raw` and write `out`/large/NAME, by default in the first of data_folders().
 
-    Warns where the raw files give other sizes than the publisher's do; the warning is also among the card's notes.
+    The card notes where the raw files give other sizes than the publisher's do.
     """
     for name, value in (settings or {}).items():
         if value not in (allowed := lookup(reader.settings, name, f"setting of {dataset.name}")):
@@ -87,32 +71,18 @@ def prepare(
     folder = (out or data_folders()[0]) / FAMILY / dataset.name
     with writing(folder):  # before hours are spent
         folder.parent.mkdir(parents=True, exist_ok=True)
-    parts = reader.read(raw, on_progress, **chosen)
+    parts = reader.read(raw, **chosen)
     notes = list(parts.notes)
     if chosen == usual and dataset.sizes is not None and (wrong := differences(parts.sizes, dataset.sizes)):
         notes.append(f"The raw files give {', '.join(wrong)}. Some may be missing or of another version.")
-        warnings.warn(f"{dataset.name}: {notes[-1]}", SizeWarning, stacklevel=2)
     assert parts.train.group is not None and parts.test.group is not None
-    if both := sorted(set(np.unique(parts.train.group)) & set(np.unique(parts.test.group))):
+    if len(both := np.intersect1d(parts.train.group, parts.test.group)):
         if not reader.shared_groups:
-            raise InputError(f"{dataset.name}: groups {both[:5]} are in both parts. Check the raw files.")
+            raise InputError(f"{dataset.name}: groups {both[:5].tolist()} are in both parts. Check the raw files.")
         notes.append("Training and test windows come from the same groups.")
-    card = Card(
-        dataset.name,
-        FAMILY,
-        *parts.sizes,  # type: ignore[arg-type]
-        source=dataset.source,
-        licence=dataset.licence,
-        citation=dataset.citation,
-        labels=parts.labels,
-        stride=parts.stride,
-        segment=None if parts.train.segments is None else parts.train.segments.shape[2],
-        transfer_channels=dataset.transfer_channels,
-        paper_transfer_channels=dataset.paper_transfer_channels,
-        settings=chosen,
-        notes=tuple(notes),
-        version=__version__,
-    )
+    segment = None if parts.train.segments is None else parts.train.segments.shape[2]
+    made = {"labels": parts.labels, "stride": parts.stride, "segment": segment, "notes": tuple(notes)}
+    card = card_of(dataset, parts.sizes, **made, settings=chosen, version=__version__)
     return write_prepared(folder, parts, card)
 
 
@@ -128,18 +98,18 @@ def write_prepared(folder: Path, parts: PreparedParts, card: Card) -> Card:
             for part, windows in (("train", parts.train), ("test", parts.test)):
                 arrays = {"X": windows.x, "y": windows.y, "group": windows.group, "segments": windows.segments}
                 for letter, array in arrays.items():
-                    if array is not None:
-                        with (fresh / f"{letter}_{part}.npy").open("wb") as file:
-                            np.save(file, array, allow_pickle=False)
-                            os.fsync(file.fileno())
+                    if array is None:
+                        continue
+                    with (fresh / f"{letter}_{part}.npy").open("wb") as file:
+                        np.save(file, array, allow_pickle=False)
+                        os.fsync(file.fileno())
             write_atomic(fresh / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
             if folder.exists():
                 os.replace(folder, old)
             os.replace(fresh, folder)
-    except Exception:
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
     return card
 
 
@@ -151,11 +121,12 @@ def raw_files(raw: Path, pattern: str, what: str) -> list[Path]:
     return files
 
 
-def each(files: Sequence[Path], on_progress: OnProgress) -> Iterator[Path]:
-    """Go through files and report which one is being read."""
-    for done, path in enumerate(files):
-        on_progress(done / len(files), path.name)
-        yield path
+def each(files: Sequence[Path]) -> Iterator[Path]:
+    """Go through files, and show which one is being read."""
+    with Bar("prepare", len(files)) as bar:
+        for done, path in enumerate(files):
+            bar.update(done, path.name)
+            yield path
 
 
 def codes_of(values: Any, known: Sequence[Any]) -> Any:

@@ -54,7 +54,8 @@ LAYOUTS["batch_scaling"] = batch_scaling
 
 def parts(runs: pd.DataFrame, name: str = "") -> Iterator[Part]:
     """Show averages beside the paper's; nothing where it has no numbers."""
-    if pairs(runs):
+    theirs = paper_means(runs)
+    if (means(runs).notna() & theirs.notna()).any(axis=None):
         yield Part(titled("Ours beside the paper", name), average_table(runs))
 
 
@@ -63,29 +64,27 @@ def closing() -> Iterator[Part]:
     yield Part("Where the paper's own arithmetic does not hold", audit_table())
 
 
-def pairs(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Give `ours` and `paper` of each line over the data sets that both have and where no run of ours failed."""
-    ours = means(runs)
+def paper_means(runs: pd.DataFrame) -> pd.DataFrame:
+    """Give the paper's numbers, lines x columns, NaN where it prints none."""
     cells = runs.drop_duplicates(["line", "column"]).set_index(["line", "column"])
     keys = cells[["suite", "contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
-    paper = pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(ours)
-    both = {line: pd.DataFrame({"ours": ours.loc[line], "paper": paper.loc[line]}).dropna() for line in ours.index}
-    return {line: table for line, table in both.items() if len(table)}
+    return pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(means(runs))
 
 
 def average_table(runs: pd.DataFrame) -> Table:
     """Show per line the average of ours and of the paper's over the sets both have, and the difference."""
     require_controls(runs, "Ours beside the paper")
-    beside, ours, d = pairs(runs), means(runs), decimals(runs)
+    ours, paper, d = means(runs), paper_means(runs), decimals(runs)
     lines = runs.drop_duplicates("line").set_index("line")
 
     def row(line: str) -> list[Cell | str]:
-        if line in beside:
-            both = beside[line]
-            name = paper_name(lines.contender[line], lines.protocol[line]) or ""
-            gap = signed((both.ours - both.paper).mean(), d)
-            return [name, str(len(both)), f"{both.ours.mean():.{d}f}", f"{both.paper.mean():.{d}f}", gap]
         scored = ours.loc[line].dropna()
+        theirs = paper.loc[line, scored.index].dropna()
+        if len(theirs):
+            name = paper_name(lines.contender[line], lines.protocol[line]) or ""
+            scored = scored[theirs.index]
+            gap = signed((scored - theirs).mean(), d)
+            return [name, str(len(theirs)), f"{scored.mean():.{d}f}", f"{theirs.mean():.{d}f}", gap]
         own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, FAILED)
         return ["no such number", str(len(scored)), own, "", ""]
 

@@ -9,7 +9,7 @@ from typing import Any
 from dicot.data.datasets import card, family_of, is_here, is_path, stand_ins, transfer_channels
 from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import suites as who
-from dicot.judge.bench.suites import SUITES, Entry, Pair, SuiteOptions, suite_jobs, transfer, whole
+from dicot.judge.bench.suites import SUITES, Entry, Pair, SuiteOptions, suite_jobs, whole
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.protocols import every_protocol
@@ -57,8 +57,9 @@ ABLATION: dict[str, dict[str, Any]] = {
     "Preceding Sub-block Contrast -> Next Sub-block Contrast": {"positive": "next"},
     "Preceding Sub-block Contrast -> Shuffled Sub-block Contrast": {"positive": "shuffled"},
     "+ Non-linear Projection": {"projection": True},
+    "InceptionTime -> FCN": {"encoder": "fcn"},
+    "InceptionTime -> ResNet": {"encoder": "resnet"},
 }
-BACKBONES = {"InceptionTime -> FCN": "fcn", "InceptionTime -> ResNet": "resnet"}
 EXTENDED: dict[str, dict[str, Any]] = {
     **{f"Temperature \\tau -> {value}": {"temperature": value} for value in (0.07, 0.1, 0.5, 1.0)},
     **{f"Overlap -> {value:.0%}": {"overlap": value} for value in (0.0, 0.25, 0.5, 0.75)},
@@ -75,7 +76,6 @@ POSITIVES: dict[str, dict[str, Any]] = {
 NOT_IN_PAPER = ("across",)
 
 cross = partial(who.cross, exceptions=EXCEPTIONS)
-paper_methods = partial(who.methods, without=NOT_IN_PAPER)
 
 
 def smoke(options: SuiteOptions) -> list[Job]:
@@ -86,8 +86,9 @@ def smoke(options: SuiteOptions) -> list[Job]:
     pairs = [whole(name) for name in options.sets or TINY]
     # Once each: a transfer, and a timed run with the schedule of the authors' code.
     first, last = (replace(pairs[end][0], channels=(0,)) for end in (0, -1))
-    moved = [*_variants({PAPER_METHOD: {}}, "linear"), *who.controls("linear")]
-    timed = _variants({PAPER_METHOD: {}}, "linear", *(name for name in every_protocol() if name not in protocols))
+    moved = _variants({PAPER_METHOD: {}}, "linear")
+    alone = (name for name in every_protocol() if name not in protocols)
+    timed = [(Contender(PAPER_METHOD, PAPER_METHOD), ("linear", *alone))]
     return [
         *cross("smoke", everyone, pairs, ONE_SEED, options),
         *cross("smoke", moved, [(first, last)], ONE_SEED, options),
@@ -102,27 +103,23 @@ def large(options: SuiteOptions) -> list[Job]:
 
 def low_label(options: SuiteOptions) -> list[Job]:
     """The same with one label in a hundred; the paper's forest, which scores its MiniRocket too, has as many."""
-    entries = [*paper_methods("few_1pct"), *who.controls("few_1pct"), *who.classical("few_1pct", "forest_1pct")]
-    return cross("low_label", [*entries, *_end_to_end("finetune-1")], _large(options), FIVE_SEEDS, options)
+    entries = [*_compared("few_1pct"), *who.classical("few_1pct", "forest_1pct"), *_end_to_end("finetune-1")]
+    return cross("low_label", entries, _large(options), FIVE_SEEDS, options)
 
 
 def knn(options: SuiteOptions) -> list[Job]:
     """One nearest neighbour among 5 to 500 labelled cases per class."""
-    pairs = [whole(name) for name in options.sets or FULL]
-    return cross("knn", [*paper_methods(*KNN), *who.controls(*KNN)], pairs, FIVE_SEEDS, options)
+    return cross("knn", _compared(*KNN), _large(options, FULL), FIVE_SEEDS, options)
 
 
 def clustering(options: SuiteOptions) -> list[Job]:
     """k-means on the embeddings, also those of an encoder that was trained with labels."""
-    entries = [*paper_methods("clustering", labelled=True), *who.controls("clustering")]
-    return cross("clustering", entries, _large(options), FIVE_SEEDS, options)
+    return cross("clustering", _compared("clustering", labelled=True), _large(options), FIVE_SEEDS, options)
 
 
-def transfers(options: SuiteOptions) -> list[Job]:
+def transfer(options: SuiteOptions) -> list[Job]:
     """Fitted on one set's accelerometer, scored on another's."""
-    return cross(
-        "transfer", [*paper_methods("linear"), *who.controls("linear")], _crossed(options), FIVE_SEEDS, options
-    )
+    return cross("transfer", _compared("linear"), _crossed(options), FIVE_SEEDS, options)
 
 
 def ucr(options: SuiteOptions) -> list[Job]:
@@ -137,20 +134,18 @@ def uea(options: SuiteOptions) -> list[Job]:
 
 def ablation(options: SuiteOptions) -> list[Job]:
     """Di-COT without one of its parts, or with another one."""
-    backbones = [(Contender(name, PAPER_METHOD, {}, {"encoder": key}), ("linear",)) for name, key in BACKBONES.items()]
-    return _everywhere("ablation", [*_variants(ABLATION, "linear"), *backbones, *who.controls("linear")], options)
+    return _everywhere("ablation", _variants(ABLATION, "linear"), options)
 
 
 def extended_ablation(options: SuiteOptions) -> list[Job]:
     """Di-COT's temperature, overlap and numbers of sub-blocks."""
-    return _everywhere("extended_ablation", [*_variants(EXTENDED, "linear"), *who.controls("linear")], options)
+    return _everywhere("extended_ablation", _variants(EXTENDED, "linear"), options)
 
 
 def positive_selection(options: SuiteOptions) -> list[Job]:
     """Which neighbour is the positive one, by every protocol of the paper."""
-    protocols = ("linear", "few_1pct", "knn_500", "clustering")
-    on_large = [*_variants(POSITIVES, *protocols), *who.controls(*protocols)]
-    elsewhere = [*_variants(POSITIVES, "linear"), *who.controls("linear")]
+    on_large = _variants(POSITIVES, "linear", "few_1pct", "knn_500", "clustering")
+    elsewhere = _variants(POSITIVES, "linear")
     jobs = _everywhere("positive_selection", on_large, options, elsewhere)
     moved = [pair for pair in _crossed(options) if all(transfer_channels(data.name) for data in pair)]
     return [*jobs, *cross("positive_selection", elsewhere, moved, FIVE_SEEDS, options)]
@@ -163,12 +158,21 @@ def batch_scaling(options: SuiteOptions) -> list[Job]:
         for name, (kind, params) in SCALED.items()
         for size in BATCH_SIZES
     ]
-    pairs = [whole(name) for name in options.sets or SCALING]
-    return cross("batch_scaling", [*entries, *who.controls(TIMING)], pairs, ONE_SEED, options)
+    return cross("batch_scaling", [*entries, *who.controls(TIMING)], _large(options, SCALING), ONE_SEED, options)
+
+
+def _compared(*protocols: str, labelled: bool = False) -> list[Entry]:
+    """The paper's methods and what a user registered, beside the controls."""
+    return [*who.methods(*protocols, labelled=labelled, without=NOT_IN_PAPER), *who.controls(*protocols)]
 
 
 def _variants(rows: Mapping[str, Mapping[str, Any]], *protocols: str) -> list[Entry]:
-    return [(Contender(name, PAPER_METHOD, params), protocols) for name, params in rows.items()]
+    """Di-COT with other parameters or another encoder, beside the controls."""
+    own = []
+    for name, row in rows.items():
+        encoder, params = ({key: row[key] for key in row if (key == "encoder") == wanted} for wanted in (True, False))
+        own.append((Contender(name, PAPER_METHOD, params, encoder), protocols))
+    return [*own, *who.controls(*protocols)]
 
 
 def _end_to_end(protocol: str) -> list[Entry]:
@@ -177,8 +181,7 @@ def _end_to_end(protocol: str) -> list[Entry]:
 
 
 def _probed() -> list[Entry]:
-    baselines = who.classical("linear", raw=("forest",), others=("ridge",))
-    return [*paper_methods("linear"), *who.controls("linear"), *baselines]
+    return [*_compared("linear"), *who.classical("linear", raw=("forest",), others=("ridge",))]
 
 
 def _archive(options: SuiteOptions, own: Sequence[str], other: str) -> list[Pair]:
@@ -188,42 +191,27 @@ def _archive(options: SuiteOptions, own: Sequence[str], other: str) -> list[Pair
     ]
 
 
-def _large(options: SuiteOptions) -> list[Pair]:
-    return [whole(name) for name in options.sets or LARGE]
+def _large(options: SuiteOptions, names: Sequence[str] = LARGE) -> list[Pair]:
+    return [whole(name) for name in options.sets or names]
 
 
 def _crossed(options: SuiteOptions) -> list[Pair]:
     """The paper's pairs, or every pair among the given sets."""
     pairs = [(a, b) for a in options.sets for b in options.sets if a != b]
-    return [transfer(source, target) for source, target in (pairs if options.sets else TRANSFERS)]
+    return [who.transfer(source, target) for source, target in (pairs if options.sets else TRANSFERS)]
 
 
 def _everywhere(
     suite: str, entries: list[Entry], options: SuiteOptions, on_archives: list[Entry] | None = None
 ) -> list[Job]:
     """On the large sets, and where no others were asked for on both archives, perhaps with other entries."""
+    archives = [] if options.sets else [whole(name) for name in (*PAPER_UCR, *PAPER_UEA)]
     jobs = cross(suite, entries, _large(options), FIVE_SEEDS, options)
-    if options.sets:
-        return jobs
-    archives = [whole(name) for name in (*PAPER_UCR, *PAPER_UEA)]
     return [*jobs, *cross(suite, on_archives or entries, archives, ONE_SEED, options)]
 
 
-PAPER_SUITES = {
-    "smoke": smoke,
-    "large": large,
-    "low_label": low_label,
-    "knn": knn,
-    "clustering": clustering,
-    "transfer": transfers,
-    "ucr": ucr,
-    "uea": uea,
-    "ablation": ablation,
-    "extended_ablation": extended_ablation,
-    "positive_selection": positive_selection,
-    "batch_scaling": batch_scaling,
-}
-SUITES.update(PAPER_SUITES)
+_ALL = (smoke, large, low_label, knn, clustering, transfer, ucr, uea, ablation, extended_ablation)
+SUITES |= {jobs.__name__: jobs for jobs in (*_ALL, positive_selection, batch_scaling)}
 
 
 def cheapest_first(units: Iterable[Unit]) -> list[Unit]:

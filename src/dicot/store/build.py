@@ -6,7 +6,6 @@ copied beside the corpus for as long as it is read, so that the readers need not
 """
 
 import glob
-import hashlib
 import multiprocessing
 import shutil
 import signal
@@ -31,7 +30,6 @@ from dicot.core.errors import (
     LostWorkerError,
     ShortRecordingWarning,
     brief,
-    listed,
     naming,
     need_extra,
 )
@@ -98,21 +96,11 @@ def build_corpus(
     found = find_sources([sources] if isinstance(sources, str | Path) else list(sources))
     budget = memory_of(memory)
     with only_writer(folder, folder=True):
-        files = {one.file: one.name for one in found}
-        work = UnfinishedStore(
-            folder, {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}, overwrite=overwrite
-        )
+        files = {one.file: [one.name, one.bytes, one.changed] for one in found}
+        plan = {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}
+        work = UnfinishedStore(folder, plan, overwrite=overwrite)
         if work.finished is not None:
-            changed = {one.mark for one in Corpus(folder).sources} ^ {one.mark for one in found}
-            if not changed:
-                return Build(Corpus(folder), was_there=True)
-            if not overwrite:
-                names = listed(sorted({file for file, *_ in changed}))
-                raise InputError(
-                    f"{folder} is a corpus of files that have changed: {names}. Choose another folder, or replace it "
-                    "(--overwrite)."
-                )
-            work.begin_anew()
+            return Build(Corpus(folder), was_there=True)
         tasks = [_Task(one, number, folder, reading, shard_bytes, budget) for number, one in enumerate(found)]
         need = max(PROGRAM + 2 * shard_bytes if one.source.is_url else one.need(Path(one.source.file)) for one in tasks)
         workers = max(1, min(workers, len(found), (budget - PROGRAM) // need))
@@ -155,11 +143,6 @@ class _Task:
     def unit(self) -> str:
         return f"{'look' if self.cut is None else 'cut'}-{self.number:06d}"
 
-    @property
-    def key(self) -> str:
-        """Tell whether what was done before still counts: the same file, cut in the same way."""
-        return hashlib.sha256(repr((self.source, self.cut)).encode()).hexdigest()
-
     def need(self, path: Path) -> int:
         """Return the memory that the file, which lies here, takes; refuse one that would take more than it may."""
         need = need_of(path, self.shard_bytes)
@@ -178,7 +161,7 @@ def _work(task: _Task) -> Note:
         with naming(path):
             note, shards = _look(task, recordings) if task.cut is None else _cut(task, task.cut, recordings)
     note["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
-    return finish_unit(task.folder, task.unit, shards, note, task.key)
+    return finish_unit(task.folder, task.unit, shards, note)
 
 
 def _look(task: _Task, recordings: Sequence[Recording]) -> tuple[Note, list[Shard]]:
@@ -223,7 +206,7 @@ def _staged(
     stage: str, tasks: Sequence[_Task], store: UnfinishedStore, pool: Executor, skip_damaged: bool
 ) -> tuple[dict[int, Note], int]:
     """Do one thing to every file; return a note for each, in their order, and how many an earlier run had done."""
-    done = {task.number: note for task in tasks if (note := store.note(task.unit, task.key)) is not None}
+    done = {task.number: note for task in tasks if (note := store.note(task.unit)) is not None}
     continued, started, n_bytes = len(done), time.monotonic(), 0
     with Bar(stage, len(tasks)) as bar:
         under_way = {pool.submit(_work, task): task for task in tasks if task.number not in done}

@@ -31,11 +31,6 @@ class Source:
         """Tell whether the file has to be fetched."""
         return SCHEME in self.file
 
-    @property
-    def mark(self) -> tuple[str, int, str]:
-        """Return what tells whether it is still the same file."""
-        return self.file, self.bytes, self.changed
-
 
 @final
 class Corpus(Cases):

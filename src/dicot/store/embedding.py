@@ -10,6 +10,7 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -24,13 +25,21 @@ from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window
-from dicot.data.labels import join_column
 from dicot.data.readers import file_name_of
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.store.corpus import Corpus
-from dicot.store.folder import UNFINISHED, VECTORS, Store, UnfinishedStore, finish_unit, known_of, write_shard
-from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_vector_file, read_vectors, row_files, write_vectors
+from dicot.store.folder import (
+    UNFINISHED,
+    VECTORS,
+    Store,
+    UnfinishedStore,
+    finish_unit,
+    join_columns,
+    known_of,
+    write_shard,
+)
+from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_out, read_vectors, row_files, write_vectors
 
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
@@ -82,7 +91,7 @@ def embed_recordings(
     options : how recordings become windows, fields of Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
     """
-    check_vector_file(out)
+    check_out(out)
     reading = Reading(**options)
     with only_writer(out), row_files(out) as make:
         remove_leftovers(out)
@@ -99,11 +108,10 @@ def embed_recordings(
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
             )
         cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
-        places = [str(Path(one).expanduser().absolute()) for one in given]
+        places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
         facts = before | {name: facts[name] for name in stream.files}
-        places = list(dict.fromkeys([*(held.data if held else ()), *places]))
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
-        made = MadeOf("recordings", tuple(places), *how, facts)
+        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts)
         known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
 
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
@@ -116,9 +124,7 @@ def embed_recordings(
             shutil.rmtree(work.folder)
             raise no_window(cut.length, max(stream.lengths.values()))
         counts = [len(one) for one in stores]
-        abouts = [one.columns() for one in stores]
-        joined = {name: join_column([about.get(name) for about in abouts], counts) for name in COLUMNS}
-        columns = {name: values for name, values in joined.items() if values is not None}
+        columns = join_columns([one.columns() for one in stores], counts)
         parts = [*([] if old is None else [old.x]), *([] if new is None else new.maps())]
         n_features = parts[-1].shape[1]
         if new is not None:
@@ -321,37 +327,22 @@ def _embed_shard(model: Embedder, corpus: Corpus, number: int, folder: Path) -> 
 
 
 def _on_cluster(on: OnCluster, corpus: Corpus, folder: Path, left: Sequence[int]) -> Iterator[int]:
-    here = _Shards(on.make, corpus.path.absolute(), folder, corpus.fingerprint())
-    for number, answer in on.cluster.answers(here, left, on.share, most=on.actors):
+    begin = partial(_begin, on.make, corpus.path.absolute(), folder)
+    for number, answer in on.cluster.answers(begin, left, on.share, most=on.actors):
         if isinstance(answer, Lost):
             raise LostWorkerError(f"Shard {corpus.shards[number].name}: {answer.error}")
         yield answer
 
 
-@dataclass(frozen=True)
-class _Shards:
-    """Loads model and corpus in a process of the cluster, and gives what embeds a shard there."""
-
-    make: Callable[[], Embedder]
-    corpus: Path
-    folder: Path
-    fingerprint: str
-
-    def __call__(self) -> Callable[[int], Iterator[int]]:
-        unseen = [path for path in (self.corpus, self.folder / UNFINISHED) if not path.exists()]
-        if unseen:
-            raise InputError(
-                f"A node of the cluster ({socket.gethostname()}) does not see {unseen[0]}. Put corpus, model and "
-                "vectors on a file system that all nodes share."
-            )
-        corpus, model = Corpus.open(self.corpus), self.make()
-        if corpus.fingerprint() != self.fingerprint:
-            raise InputError(f"{self.corpus} is another corpus on {socket.gethostname()}. Give all nodes the same one.")
-
-        def embed(number: int) -> Iterator[int]:
-            yield _embed_shard(model, corpus, number, self.folder)
-
-        return embed
+def _begin(make: Callable[[], Embedder], path: Path, folder: Path) -> Callable[[int], Iterator[int]]:
+    """Load model and corpus in a process of the cluster; return what embeds a shard there."""
+    if unseen := [one for one in (path, folder / UNFINISHED) if not one.exists()]:
+        raise InputError(
+            f"A node of the cluster ({socket.gethostname()}) does not see {unseen[0]}. Put corpus, model and vectors "
+            "on a file system that all nodes share."
+        )
+    model, corpus = make(), Corpus.open(path)
+    return lambda number: iter([_embed_shard(model, corpus, number, folder)])
 
 
 def made_of_corpus(corpus: Corpus, model: str) -> MadeOf | None:

@@ -155,11 +155,7 @@ class Store:
 
     def maps(self) -> list[Array]:
         """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""
-        width = self.shape[1:]
-        return [
-            np.memmap(self._file(one), "<f4", "r", one.bytes - one.rows * self._width, (one.rows, *width))
-            for one in self.shards
-        ]
+        return [np.load(self._file(shard), mmap_mode="r") for shard in self.shards]
 
     def shard_columns(self, number: int) -> dict[str, Array]:
         """Return what is known of the rows of one shard, by column."""
@@ -181,14 +177,18 @@ class Store:
     def columns(self) -> dict[str, Array]:
         """Return what is known of all rows, by column; of very many this takes memory."""
         counts = [shard.rows for shard in self.shards]
-        parts = [self.shard_columns(number) for number in range(len(counts))]
-        joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
-        return {name: values for name, values in joined.items() if values is not None}
+        return join_columns([self.shard_columns(number) for number in range(len(counts))], counts)
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that change with any number, and not with the place."""
         said = [repr(self.shape), "float32", *(shard.sha256 for shard in self.shards)]
         return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
+
+
+def join_columns(parts: Sequence[Mapping[str, Array]], counts: Sequence[int]) -> dict[str, Array]:
+    """Join what is known of parts that have so many rows each."""
+    joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
+    return {name: values for name, values in joined.items() if values is not None}
 
 
 def known_of(windows: Windows) -> dict[str, Array]:
@@ -301,8 +301,8 @@ class UnfinishedStore:
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
         check_writable(folder, folder=True)
         self.folder, self.plan, self.finished = folder, plan, cast(Store | None, None)
-        self._plan = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
-        path, wanted = folder / UNFINISHED / PLAN, json.loads(self._plan)
+        text = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
+        path, wanted = folder / UNFINISHED / PLAN, json.loads(text)
         with writing(folder):
             remove_leftovers(folder / MANIFEST)
         try:
@@ -321,32 +321,23 @@ class UnfinishedStore:
                     f"{folder} holds something that was made otherwise: its {', '.join(differing)} differ. Choose "
                     "another folder, or replace it (--overwrite)."
                 )
-            self.begin_anew()
-        elif self.finished is None:
-            write_atomic(path, self._plan)
+            self.finished = None
+            with writing(folder):
+                (folder / MANIFEST).unlink(missing_ok=True)  # first: what is left is no store
+                for inner in (folder / SHARDS, folder / UNFINISHED):
+                    if inner.exists():
+                        shutil.rmtree(inner)
+        if self.finished is None:
+            write_atomic(path, text)
         elif path.is_file():  # killed behind its manifest
             shutil.rmtree(path.parent)
 
-    def begin_anew(self) -> None:
-        """Replace what is there; the manifest goes first, so that what is left is no store."""
-        self.finished = None
-        with writing(self.folder):
-            (self.folder / MANIFEST).unlink(missing_ok=True)
-            for folder in (self.folder / SHARDS, self.folder / UNFINISHED):
-                if folder.exists():
-                    shutil.rmtree(folder)
-        write_atomic(self.folder / UNFINISHED / PLAN, self._plan)
-
-    def note(self, unit: str, key: str = "") -> dict[str, Any] | None:
-        """Return the note of a unit that is done, with its "shards"; None where it has to be done.
-
-        One that was done under another `key` does not count.
-        """
+    def note(self, unit: str) -> dict[str, Any] | None:
+        """Return the note of a unit that is done, with its "shards"; None where it has to be done."""
         try:
             note = json.loads((self.folder / UNFINISHED / f"{unit}.json").read_bytes())
             files = [item for one in note["shards"] for item in Shard(**one).files(self.folder).items()]
-            whole = note["key"] == key and all(file.stat().st_size == size for file, (size, _) in files)
-            return dict(note) if whole else None
+            return dict(note) if all(file.stat().st_size == size for file, (size, _) in files) else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None  # not done, or damaged by another program: the work is done again
 
@@ -358,12 +349,10 @@ class UnfinishedStore:
         return write_manifest(self.folder, kind, shape, shards, {"plan": self.plan, **about})
 
 
-def finish_unit(
-    folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[str, Any], key: str = ""
-) -> dict[str, Any]:
+def finish_unit(folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[str, Any]) -> dict[str, Any]:
     """Note that a unit is done; its shards were written before."""
     path = folder / UNFINISHED / f"{unit}.json"
-    whole = {**note, "key": key, "shards": [asdict(shard) for shard in shards]}
+    whole = {**note, "shards": [asdict(shard) for shard in shards]}
     remove_leftovers(path)
     write_atomic(path, json.dumps(whole, allow_nan=False).encode())
     return whole

@@ -120,7 +120,6 @@ class Rows:
         self,
         z: Floats,
         k: int,
-        *,
         allowed: NDArray[np.bool_] | None = None,
         left_out: Pairs = NO_PAIRS,
         memory: int = MEMORY,

@@ -132,9 +132,11 @@ class EmbeddingIndex:
         after, before : seconds; only windows are found that start at `after` or later, and end at `before` or earlier
         leave_out : rows that are not found: for all queries, or a list with an array for each query (Q, F)
         """
-        array = np.asarray(z)
-        single = array.ndim == 1
-        queries = self._checked_queries(array[None] if single else array)
+        single = np.ndim(z) == 1
+        queries = np.atleast_2d(np.asarray(z)).astype(np.float64)
+        _checked_vectors(queries, "z", self.n_features)
+        if (norms_of(queries, "z") == 0).any() and self.metric == "cosine":
+            raise InputError("A query of zeros has no direction. Leave it out, or use metric='euclidean'.")
         if not is_whole(k, 1):
             raise InputError(f"k must be a whole number of at least 1; got {k!r}.")
         allowed, left_out = self._allowed(groups, after, before), NO_PAIRS
@@ -143,22 +145,16 @@ class EmbeddingIndex:
         elif leave_out is not None:
             allowed = np.ones(len(self), bool) if allowed is None else allowed
             allowed[self._row_numbers(leave_out, "leave_out")] = False
-        most = min(k, max(1, len(self)))
         n_dropped = len(left_out.row) + (0 if allowed is None else int(np.count_nonzero(~allowed)))
         by_graph = self.method == "usearch" or (
             self.method == "auto" and len(self) >= GRAPH_FROM and find_spec("usearch") is not None
         )
         if by_graph and len(self) and groups is after is before is None and n_dropped <= MOST_DROPPED:
-            found = self._by_graph(queries, most, allowed, left_out, n_dropped)
+            distances, rows = self._by_graph(queries, k, allowed, left_out, n_dropped)
         else:
-            how: dict[str, Any] = {"memory": self.memory, "device": self._device}
-            found = self._rows.nearest(queries, most, allowed=allowed, left_out=left_out, **how)
-        distances = np.pad(found[0], ((0, 0), (0, k - most)), constant_values=np.inf)
-        rows = np.pad(found[1], ((0, 0), (0, k - most)), constant_values=-1)
-        if single:
-            n_found = int(np.count_nonzero(rows[0] >= 0))
-            return distances[0, :n_found], rows[0, :n_found]
-        return distances, rows
+            distances, rows = self._rows.nearest(queries, k, allowed, left_out, self.memory, self._device)
+        found = rows[0] >= 0
+        return (distances[0, found], rows[0, found]) if single else (distances, rows)
 
     def like(self, recording: Any, time: float, k: int = 10) -> tuple[Floats, Whole]:
         """Return distances and rows of the k vectors most like the window at `time` seconds of a recording.
@@ -187,8 +183,7 @@ class EmbeddingIndex:
         (row,) = self._row_numbers([row], "row")
         rows, starts, ends = self._windows_of(self._column("recording")[row])
         own = rows == row
-        found: Whole = rows[own | ((starts < ends[own]) & (ends > starts[own]))]
-        return found
+        return np.asarray(rows[own | ((starts < ends[own]) & (ends > starts[own]))])
 
     def append(self, x: Any, **columns: Any) -> None:
         """Add vectors after those that are there, with the same columns: recording, start, end, group and label.
@@ -202,9 +197,6 @@ class EmbeddingIndex:
                 f"What is appended must have the columns of the index, {', '.join(self._columns) or 'none'}; "
                 f"it has {', '.join(added) or 'none'}. Pass the same ones."
             )
-        for name, values in added.items():
-            if (values.dtype.kind == "U") != (self._columns[name].dtype.kind == "U") and len(self):
-                raise InputError(f"{name} must be all text or all numbers; the index and what is appended differ.")
         self._rows = self._rows.with_more(array, "x")
         self._know({name: np.concatenate([self._columns[name], added[name]]) for name in added})
 
@@ -263,14 +255,6 @@ class EmbeddingIndex:
         index._origin = (Path(folder).resolve(), store.seal)
         return index
 
-    def _checked_queries(self, z: Array) -> Floats:
-        _checked_vectors(z, "z", self.n_features)
-        queries: Floats = z.astype(np.float64)
-        norms = norms_of(queries, "z")
-        if self.metric == "cosine" and len(zero := np.flatnonzero(norms == 0)):
-            raise InputError(f"Query {zero[0]} is all zeros and has no direction. Leave it out, or use 'euclidean'.")
-        return queries
-
     def _column(self, name: str) -> Array:
         if name not in self._columns:
             raise InputError(f"The index does not know the {name} of its vectors. Build it with {name}=.")
@@ -297,10 +281,7 @@ class EmbeddingIndex:
     def _pairs(self, leave_out: Any, n_queries: int) -> Pairs:
         """Return what single queries leave out."""
         if len(leave_out) != n_queries:
-            raise InputError(
-                f"leave_out must hold row numbers for all queries, or one array for each of the {n_queries} queries; "
-                f"got {len(leave_out)} arrays."
-            )
+            raise InputError(f"leave_out must hold one array for each of {n_queries} queries; got {len(leave_out)}.")
         rows = [self._row_numbers(one, f"leave_out[{number}]") for number, one in enumerate(leave_out)]
         query, row = np.repeat(np.arange(len(rows)), [len(one) for one in rows]), np.concatenate(rows)
         order = np.argsort(row, kind="stable")
@@ -390,21 +371,10 @@ def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
     """Return the columns that are given, checked: recordings as text, times as float64."""
     columns = {}
     for name, values in given.items():
-        if values is None:
-            continue
-        if name == "recording":
-            columns[name] = check_groups(values, n, name, "vectors").astype(str, copy=False)
-        elif name in ("start", "end"):
-            times = check_groups(values, n, name, "vectors")
-            if times.dtype.kind == "U":
-                raise InputError(f"{name} must be numbers of seconds; got text such as {times[:1].tolist()}.")
-            columns[name] = times.astype(np.float64, copy=False)
-        else:
-            columns[name] = check_labels(values, n, name, "vectors")
-    if ("start" in columns) != ("end" in columns):
-        raise InputError("start and end belong together: pass both or neither.")
-    if "start" in columns and len(wrong := np.flatnonzero(columns["end"] < columns["start"])):
-        raise InputError(f"The window of row {wrong[0]} ends before it starts. Correct start and end.")
+        if values is not None:
+            check = check_labels if name in ("group", "label") else check_groups  # the others must all be known
+            found, kind = check(values, n, name, "vectors"), {"recording": str, "start": float, "end": float}.get(name)
+            columns[name] = found if kind is None else found.astype(kind, copy=False)
     return columns
 
 

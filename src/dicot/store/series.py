@@ -54,14 +54,18 @@ class Series(ABC):
         return None if around is None else around.values[:, around.first : around.last + 1]
 
 
+class AbsentSeriesError(InputError):
+    """The series behind vectors are not at hand."""
+
+
 def series_of(
     known: Vectors,
     data: str | Path | None,
     options: Mapping[str, Any],
     rate: float | None = None,
     path: Path | None = None,
-) -> Series | None:
-    """Find the values that were embedded: in `data`, or where the vectors say; None where they are not at hand.
+) -> Series:
+    """Find the values that were embedded: in `data`, or where the vectors say; an AbsentSeriesError where they are not.
 
     Parameters
     ----------
@@ -79,32 +83,17 @@ def series_of(
     if refused := options.keys() - OF_RECORDINGS - OF_BOTH if recorded else options.keys() & OF_RECORDINGS:
         kinds = ("tables of cases", "windows of recordings") if recorded else ("recordings", "cases")
         raise InputError(f"{min(refused)} is for {kinds[0]}, and {what} was made of {kinds[1]}. Leave it out.")
+    if made is None and data is None:
+        raise AbsentSeriesError(f"{what} does not say what it was made of. Name what was embedded (--data).")
     if not recorded:
         return _case_series(known, data, options, what)
     if made is None:  # by the dicot.toml beside the recordings
-        if data is None:
-            return None
         kept = read_toml(toml_of(str(data)))
         made = MadeOf("recordings", (), kept, rate=kept.get("rate"))
     series = RecordedSeries(known, made.files if data is None else named_recordings(data), made, options, rate, what)
-    if series.channels:
-        return series
-    if data is None:
-        return None
-    raise InputError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
-
-
-def why_absent(known: Vectors, path: Path) -> str:
-    """Say why `series_of` finds nothing without data, and what to do."""
-    made = known.source
-    if made is None:
-        return f"{path} does not say what it was made of. Name what was embedded (--data)."
-    if made.kind == "name":
-        return f"The data set {made.data[0]!r} of {path} is not on this machine. Name what was embedded (--data)."
-    if changed := [str(file) for file in made.files.values() if file.is_file()]:
-        return f"The recordings of {path} have changed since they were embedded: {listed(changed)}. Embed them again."
-    gone, what = next(iter(made.files.values()), made.data[0]), "recordings" if made.files else "cases"
-    return f"The {what} of {path} are gone: there is no {gone}. Say where they are (--data)."
+    if not series.channels:
+        raise AbsentSeriesError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
+    return series
 
 
 class _Track(NamedTuple):
@@ -170,19 +159,16 @@ class RecordedSeries(Series):
             return None
         own, start, end = self._steps(track, row), self._start[row], self._end[row]
         margin = (WIDTHS - 1) / 2 * (end - start)
-        edges = np.array([start - margin, end + margin]) - WITHIN / self._rate_of(track)
+        edges = np.array([start - margin, end + margin]) - WITHIN / (self.rate or 1.0)
         first, stop = (int(edge) for edge in np.searchsorted(track.times, edges))
         around = slice(min(first, own.start), max(stop, own.stop))
         return Surroundings(
             track.times[around], own.start - around.start, own.stop - 1 - around.start, track.values[:, around]
         )
 
-    def _rate_of(self, track: _Track) -> float:
-        return self.rate or track.rate or 1.0
-
     def _steps(self, track: _Track, row: int) -> slice:
         """Return the time steps of a window: it begins at one, and ends a usual step after its last."""
-        start, end, rate = float(self._start[row]), float(self._end[row]), self._rate_of(track)
+        start, end, rate = float(self._start[row]), float(self._end[row]), self.rate or 1.0
         first, last = (int(place) for place in nearest(np.array([start, end - 1 / rate]), track.times))
         if self._n_times is not None:
             last = first + self._n_times - 1
@@ -275,13 +261,14 @@ class CaseSeries(Series):
         return Surroundings(np.arange(values.shape[1]), 0, values.shape[1] - 1, values)
 
 
-def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, Any], what: str) -> CaseSeries | None:
-    """Return the case of each vector; None where nobody says where they are, or they are gone."""
+def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, Any], what: str) -> CaseSeries:
+    """Return the case of each vector."""
     made = known.source
-    if data is None:
-        if made is None or not (Path(made.data[0]).is_file() if made.kind == "file" else is_here(made.data[0])):
-            return None
+    if data is None and made is not None:
         data = made.data[0]
+        if not (Path(data).is_file() if made.kind == "file" else is_here(data)):
+            raise AbsentSeriesError(f"{data}, which {what} was made of, is not here. Say where it is (--data).")
+    assert data is not None
     own = made.options if made is not None and is_path(data) == (made.kind == "file") else {}
     parts: dict[str, Any]
     if is_path(data) or options:

@@ -1,4 +1,4 @@
-"""Embeddings in a .parquet or .npz: written row by row, and read with what the file says about them.
+"""Embeddings in a .parquet or .npz: written row by row, and read with what the file says about them. Tables of results.
 
 A .parquet is a plain table, one row per case, that any other program reads: pandas.read_parquet shows it. Both keep
 what their vectors were made of, as JSON under SOURCE. The folder that `dicot embed` writes is read likewise.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, final
 
 import numpy as np
+import pandas as pd
 
 from dicot.core.errors import InputError, brief, did_you_mean, is_whole, naming, quoted
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
@@ -32,6 +33,7 @@ SECONDS = ("start", "end")
 # Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
 SOURCE = "dicot.source"
 SUFFIXES = (".parquet", ".npz")
+TABLES = (".csv", ".parquet")  # of what is said of vectors, for other programs
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of COLUMNS' values (N,)
 Parts = Mapping[str, Mapping[str, Array]]
 AGAIN = "Write the file again by `dicot embed`."
@@ -311,10 +313,10 @@ def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
         yield make
 
 
-def check_vector_file(path: Path) -> None:
+def check_out(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
     """Refuse a name that cannot be written before any work is done."""
-    if path.suffix not in SUFFIXES:
-        raise InputError(f"{path} has an unknown suffix {path.suffix!r}; embeddings go to {' or '.join(SUFFIXES)}.")
+    if path.suffix not in suffixes:
+        raise InputError(f"{path} has an unknown suffix {path.suffix!r}; write {' or '.join(suffixes)}.")
     if path.suffix == ".parquet":
         arrow()
     check_writable(path)
@@ -322,13 +324,13 @@ def check_vector_file(path: Path) -> None:
 
 def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> None:
     """Write all parts into one .parquet or .npz, with what the vectors were made of."""
-    check_vector_file(path)
+    check_out(path)
     for arrays in parts.values():
-        n = len(arrays["X"])
         for key, array in arrays.items():
-            if array.dtype.kind not in "biufU" or (key != "X" and array.shape != (n,)):
+            if array.dtype.kind not in "biufU" or len(array) != len(arrays["X"]):
                 raise InputError(
-                    f"{key} must be numbers or text, one for each of the {n} vectors; got {array.dtype} {array.shape}."
+                    f"{key} must be numbers or text, one for each of the {len(arrays['X'])} vectors; got {array.dtype} "
+                    f"{array.shape}."
                 )
     said = None if made_of is None else json.dumps(made_of.to_dict(), sort_keys=True, allow_nan=False)
     with atomic_file(path) as file:
@@ -350,50 +352,51 @@ def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
 def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
     """Write one row per case: what is known of it, and its vector as a list of fixed length."""
     pa, pq = arrow()
-    widths = {arrays["X"].shape[1] for arrays in parts.values()}
-    if len(widths) > 1 or 0 in widths:
-        raise InputError(f"All vectors of a .parquet must have one length of at least 1; got {sorted(widths)}.")
-    (n_features,) = widths
-    kinds = {name: kind for name in COLUMNS if (kind := _kind(pa, parts, name)) is not None}
-    named = {"part": pa.string()} if len(parts) > 1 else {}
-    schema = pa.schema({**named, **kinds, "vector": pa.list_(pa.float32(), n_features)})
+    counts, n_features = [len(arrays["X"]) for arrays in parts.values()], next(iter(parts.values()))["X"].shape[1]
+    cells = {"part": pa.array(np.repeat([*parts], counts))} if len(parts) > 1 else {}
+    for name, key in COLUMNS.items():
+        values = join_column([arrays.get(key) for arrays in parts.values()], counts)
+        if values is not None and (known := labelled(values)).any():
+            values = as_text(values) if name == "recording" else values
+            wide = name in SECONDS or values.dtype.kind == "f"
+            cells[name] = pa.array(values.astype(np.float64) if wide else values, mask=~known)
+    kinds = {name: column.type for name, column in cells.items()}
+    schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), n_features)})
     if source is not None:
         schema = schema.with_metadata({SOURCE: source})
-    names = [name for name, kind in {**named, **kinds}.items() if kind == pa.string()]
+    names = [name for name, kind in kinds.items() if kind == pa.string()]
     # Numbers of vectors do not shrink. Checksums tell a damaged page from a sound one.
-    compression = {**dict.fromkeys({**named, **kinds}, "zstd"), "vector.list.element": "none"}
-    with pq.ParquetWriter(
-        file, schema, compression=compression, use_dictionary=names, write_page_checksum=True
-    ) as writer:
-        for part, arrays in parts.items():
-            for rows, block in blocks(arrays["X"]):
-                known = [_cells(pa, arrays.get(COLUMNS[name]), rows, kind) for name, kind in kinds.items()]
+    compression = {**dict.fromkeys(kinds, "zstd"), "vector.list.element": "none"}
+    how = {"compression": compression, "use_dictionary": names, "write_page_checksum": True}
+    with pq.ParquetWriter(file, schema, **how) as writer:
+        at = 0
+        for arrays in parts.values():
+            for _, block in blocks(arrays["X"]):
                 flat = pa.array(np.ascontiguousarray(block, np.float32).reshape(-1))
                 vectors = pa.FixedSizeListArray.from_arrays(flat, n_features)
-                about = [pa.array([part] * len(block), pa.string())] if named else []
-                writer.write_table(pa.Table.from_arrays([*about, *known, vectors], schema=schema))
+                about = [column.slice(at, len(block)) for column in cells.values()]
+                writer.write_table(pa.Table.from_arrays([*about, vectors], schema=schema))
+                at += len(block)
 
 
-def _kind(pa: Any, parts: Parts, column: str) -> Any:
-    """Return the type of a column, or None where nothing is known: it is left out."""
-    arrays = [arrays[COLUMNS[column]] for arrays in parts.values() if COLUMNS[column] in arrays]
-    known = [array for array in arrays if labelled(array).any()]
-    if not known:
-        return None
-    texts = {array.dtype.kind == "U" for array in known}
-    if column == "recording" or (texts == {True} and column not in SECONDS):
-        return pa.string()
-    if True in texts:
-        wanted = "numbers, in seconds" if column in SECONDS else "all numbers or all text"
-        raise InputError(f"{column} must be {wanted}; got {', '.join(str(array.dtype) for array in known)}.")
-    common = np.result_type(*known)
-    return pa.float64() if column in SECONDS or common.kind == "f" else pa.from_numpy_dtype(common)
+def write_columns(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write columns (N,) of numbers or text to a .csv or .parquet, whole or not at all.
 
-
-def _cells(pa: Any, array: Array | None, rows: slice, kind: Any) -> Any:
-    """Return the cells of some rows, empty where the value is not known."""
-    if array is None:
-        return pa.nulls(rows.stop - rows.start, kind)
-    values = array[rows]
-    texts = values.astype(str) if kind == pa.string() else values
-    return pa.array(texts, mask=~labelled(values)).cast(kind)
+    What is not known, hidden by a masked array, NaN or the empty text, is an empty cell.
+    """
+    check_out(path, TABLES)
+    series = {}
+    for name, values in columns.items():
+        plain = np.asarray(values)
+        known = labelled(plain) & ~np.broadcast_to(getattr(values, "mask", False), plain.shape)
+        kind = {"b": "boolean", "i": "Int64", "u": "UInt64"}.get(plain.dtype.kind)  # these can be empty
+        series[name] = pd.Series(plain, dtype=kind).where(known)
+    table = pd.DataFrame(series)
+    with atomic_file(path) as file:
+        try:
+            if path.suffix == ".csv":
+                table.to_csv(file, index=False, lineterminator="\n")
+            else:
+                table.to_parquet(file, index=False, compression="zstd", write_page_checksum=True)
+        except UnicodeEncodeError as error:  # as of a recording whose file name is not UTF-8
+            raise InputError(f"{path}: {error.object!r} cannot be written as UTF-8. Rename it.") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,15 +29,8 @@ ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
 KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
 SMALLEST_SPREAD = 1e-9  # of groups
-
-
-# Of the distances of a case to its neighbours (N, k), in ascending order, and how far these lie from theirs (N, k).
 # "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
-DISTANCES: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "kth": lambda near, around: near[:, -1],
-    "mean": lambda near, around: near.mean(axis=1),
-    "relative": lambda near, around: near.mean(axis=1) / around.mean(axis=1),
-}
+DISTANCES = {"kth": None, "mean": None, "relative": None}
 
 
 class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
@@ -83,11 +75,6 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     offset_ : where `decision_function` is 0, a score; -inf where too few cases are held out to flag any
     n_features_in_ : F
     """
-
-    reference_: Rows
-    calibration_: Rows
-    calibration_scores_: Floats
-    offset_: float
 
     def __init__(
         self,
@@ -134,7 +121,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             reference[rows] = self._scaled(reference[rows])
         self._reference = reference
         self._search = NearestNeighbors(n_neighbors=self.n_neighbors, algorithm="brute").fit(self._reference)
-        self._around = self._own_distances() if self.distance == "relative" else np.empty(0)
+        self._around = self._own_distances() if self.distance == "relative" else np.ones(len(reference))
         scores = self._scores(X, self.calibration_)
         self.calibration_scores_ = np.sort(scores)
         self._by_group = None if groups is None else _GroupedP(scores, groups[self.calibration_])
@@ -253,12 +240,12 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _scores(self, X: Floats, rows: Rows) -> Floats:
         """Return the scores of these rows of X, the higher the more normal."""
-        distance = DISTANCES[self.distance]
         out = np.empty(len(rows))
         for part in pieces((len(rows), X.shape[1])):
             z = self._scaled(X[rows[part]])
             near = self._search.kneighbors(z, return_distance=False)
-            out[part] = -distance(self._distances(z, near), self._around[near] if len(self._around) else np.empty(0))
+            away = self._distances(z, near)
+            out[part] = -away[:, -1] if self.distance == "kth" else -away.mean(axis=1) / self._around[near].mean(axis=1)
         return out
 
 
@@ -305,7 +292,7 @@ def _logarithm(scores: Floats) -> Floats:
 
 
 def distances_and_p(detector: EmbeddingOutlierDetector, X: Any) -> tuple[Floats, Floats]:
-    """Return (N,) the distances and (N,) the p-values of cases by a fitted detector; neighbours are searched once."""
+    """Return (N,) distances and (N,) p-values of cases by a fitted detector; neighbours are searched once."""
     scores = detector.score_samples(X)
     return -scores, detector._p_of(scores)
 

@@ -3,10 +3,11 @@
 import errno
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from dicot import __version__
 from dicot.core.errors import DicotError, InputError, OutputError
 from dicot.core.storage import REMEDY, writing
 
@@ -27,6 +28,48 @@ PASSING = {
 
 # What SQLite quotes of a damaged file in its own message may be no text.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def open_tables(
+    path: Path, what: str, schema: Mapping[str, str], version: int, *, read_only: bool
+) -> sqlite3.Connection:
+    """Open a file with these tables, or make it; `schema` has their statements by name, `what` is it to the user.
+
+    With `read_only` it is a copy in memory, as the file is now: that may be read-only, and is never changed.
+    """
+    if read_only and not path.exists():
+        raise InputError(f"There is no {what} at {path}. Name another file, or write one first.")
+    database = (snapshot if read_only else connect)(path, what, PATIENCE)
+    database.row_factory = sqlite3.Row
+    try:
+        with transaction(database, path, what, "DEFERRED"):  # before anything is changed, a journal mode too
+            if not _is_made(database, path, what, schema, version) and read_only:
+                raise InputError(f"{path} is no {what}: there is nothing in it. Name another file.")
+        with translated(path, what):
+            keep_log(database, PATIENCE)
+        with transaction(database, path, what):  # of several processes that meet at a new file, one makes the tables
+            if not _is_made(database, path, what, schema, version):
+                for statement in (*schema.values(), f"PRAGMA user_version = {version}"):
+                    database.execute(statement)
+        if read_only:
+            database.execute("PRAGMA query_only = ON")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _is_made(database: sqlite3.Connection, path: Path, what: str, schema: Mapping[str, str], version: int) -> bool:
+    """Tell whether the tables are there; refuse a file with others."""
+    found, tables = tables_in(database)
+    if (found, tables) in ((0, {}), (version, dict(schema))):
+        return bool(found)
+    if found != version and schema.keys() & tables.keys():
+        raise InputError(
+            f"{path} is a {what} of version {found}; dicot {__version__} reads version {version}. Install the dicot "
+            "that wrote it."
+        )
+    raise InputError(f"{path} is no {what}: it is a database with other tables. Name another file.")
 
 
 def connect(path: Path, what: str, patience: float) -> sqlite3.Connection:

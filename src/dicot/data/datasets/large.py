@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Unpack, final
 
@@ -98,6 +98,12 @@ def _folders() -> Iterator[Path]:
                 yield path.parent
 
 
+def card_of(dataset: DataSet, sizes: Sizes, **made: Any) -> Card:
+    """Write a card: what the declaration of a set says, its sizes, and what else there is to say."""
+    said = {one.name: getattr(dataset, one.name) for one in fields(Card) if hasattr(dataset, one.name)}
+    return Card(**said | sizes._asdict() | made)
+
+
 def _read_card(folder: Path) -> Card:
     path = folder / CARD
     try:
@@ -106,16 +112,13 @@ def _read_card(folder: Path) -> Card:
         card = Card(**facts)
         if card.name != folder.name:  # it becomes part of file names
             raise ValueError(f"it belongs to {str(card.name)[:80]!r}")
-        sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.segment or 1)
-        if any(type(size) is not int or size < 1 for size in sizes):
-            raise ValueError(f"sizes must be whole numbers of at least 1; got {sizes}")
         return card
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a card ({error}). Prepare the data set again.") from error
 
 
 def _read_part(folder: Path, part: str, card: Card) -> Windows:
-    """Read one part, whose sizes, types and labels must be those of the card."""
+    """Read one part, whose sizes and types must be those of the card."""
     n = card.n_train if part == "train" else card.n_test
     wanted = {"X": ((n, card.n_channels, card.n_times), "f"), "y": ((n,), "i"), "group": ((n,), "iU")}
     if part == "train" and card.segment is not None:
@@ -125,20 +128,11 @@ def _read_part(folder: Path, part: str, card: Card) -> Windows:
         path = folder / f"{letter}_{part}.npy"
         try:
             array = arrays[letter] = map_npy(path)
+            if array.shape != shape or array.dtype.kind not in kinds:
+                raise InputError(f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}.")
         except InputError as error:
             raise InputError(f"{error} Prepare {card.name} again.") from error
-        if array.shape != shape or array.dtype.kind not in kinds:
-            raise InputError(
-                f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}. "
-                f"Prepare {card.name} again."
-            )
-    y, group = np.array(arrays["y"]), np.array(arrays["group"])
-    if not 0 <= y.min() <= y.max() < card.n_classes:
-        raise InputError(
-            f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {y.min()} to {y.max()}. "
-            f"Prepare {card.name} again."
-        )
-    return Windows(arrays["X"], y, group, card.name, arrays.get("segments"))
+    return Windows(arrays["X"], np.array(arrays["y"]), np.array(arrays["group"]), card.name, arrays.get("segments"))
 
 
 HARTH = LargeSet(

@@ -1,7 +1,7 @@
 """Stand-ins for large sets of the paper: recordings in one .npz file each that are cut into windows when loaded."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack, final
 
@@ -12,7 +12,7 @@ from dicot.core.storage import data_folders
 from dicot.data import Split, Windows, split_groups
 from dicot.data.cases import Array, Policies
 from dicot.data.datasets.base import Card, DataSet, Sizes, cut, fingerprint, majority, runs, shaped
-from dicot.data.datasets.large import FAMILY, HOW
+from dicot.data.datasets.large import FAMILY, HOW, card_of
 from dicot.data.npyfile import load_npz
 
 Arrays = Mapping[str, Array]
@@ -20,49 +20,43 @@ Parts = tuple[Windows, Windows]  # training, test
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StandIn(DataSet):
-    """A set in one file: its card, its arrays and the function that cuts them into windows."""
+    """A set in one file: what its card says, and the function that cuts its arrays into windows."""
 
-    facts: Card
+    name: str
+    stands_in_for: str
     file: str  # in the folder large/ of a data folder
-    arrays: Sequence[str]  # that the file must hold
-    content: str  # the same, and how it comes from the publisher's files, in words
+    content: str  # the arrays that it must hold, and how they come from the publisher's files
     parts: Callable[[Arrays], Parts]
-    stands_in_for: str = ""
-    class_sizes: tuple[int, ...] = ()
-    name: str = field(init=False)
-    sizes: Sizes = field(init=False)
-    transfer_channels: tuple[int, ...] = field(init=False)
+    sizes: Sizes
+    class_sizes: tuple[int, ...]
+    source: str
+    licence: str
+    citation: str
+    fingerprint: str
+    labels: tuple[str, ...]
+    stride: int
+    transfer_channels: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
     family: str | None = FAMILY
-
-    def __post_init__(self) -> None:
-        sizes = Sizes(*(getattr(self.facts, name) for name in Sizes._fields))
-        own = {"name": self.facts.name, "sizes": sizes, "transfer_channels": self.facts.transfer_channels}
-        self.__dict__.update(own)
 
     def is_here(self) -> bool:
         return any(path.is_file() for path in self._places())
 
     def card(self) -> Card:
         self.path()
-        return self.facts
+        return card_of(self, self.sizes)
 
     def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
-        """Return both parts; a file that gives other windows than the card says is refused."""
+        """Return both parts; a file that gives other windows than those of the publisher's recordings is refused."""
         path = self.path()
         with naming(path):
-            arrays = load_npz(path, self.arrays)
-            if absent := sorted(set(self.arrays) - set(arrays)):
-                raise InputError(f"The file must hold {self.content}; {', '.join(absent)} is missing.")
-            try:
-                split = Split(*self.parts(arrays), FAMILY, self.name, HOW)
-            except (TypeError, IndexError) as error:
-                raise InputError(f"The file must hold {self.content}; its arrays differ ({error}).") from error
-            if (actual := fingerprint(split)) != self.facts.fingerprint:
+            split = Split(*self.parts(load_npz(path)), FAMILY, self.name, HOW)
+            if (actual := fingerprint(split)) != self.fingerprint:
                 raise InputError(
-                    f"Its windows have the fingerprint {actual}; those of {self.name} have "
-                    f"{self.facts.fingerprint}. The file holds other recordings; replace it with the right one."
+                    f"Its windows have the fingerprint {actual}, those of {self.name} {self.fingerprint}. The file "
+                    f"holds other recordings; it must hold {self.content}."
                 )
         return shaped(split, channels, **policies)
 
@@ -73,7 +67,7 @@ class StandIn(DataSet):
                 return path
         raise MissingDataError(
             f"The data set {self.name} is not on this machine (looked for {' or '.join(map(str, self._places()))}). "
-            f"Download it from {self.facts.source} and save an .npz there that holds {self.content}. To check the "
+            f"Download it from {self.source} and save an .npz there that holds {self.content}. To check the "
             f"result: dicot list datasets {self.name} --check"
         )
 
@@ -91,8 +85,6 @@ def hapt_parts(arrays: Arrays) -> Parts:
     """Cut windows inside each experiment; those that are mostly without a label are dropped."""
     user = arrays["user"].astype(np.int64)
     label = np.maximum(arrays["label"].astype(np.int64), 0)  # 1 to 12; none is 0 or -1
-    if label.max() > len(POSTURES):
-        raise InputError(f"label must be 1 to {len(POSTURES)}, or 0 or -1 for none; got {label.max()}.")
     # The publisher's windows: 2.56 s, each sharing half of its values with the next.
     windows = cut(arrays["X"].T, label, user, 128, 64, inside=runs(arrays["experiment"], user), name="hapt")
     assert windows.y is not None and windows.group is not None
@@ -102,26 +94,22 @@ def hapt_parts(arrays: Arrays) -> Parts:
 
 
 HAPT = StandIn(
-    Card(
-        "hapt",
-        FAMILY,
-        *(9031, 3713, 6, 128, len(POSTURES)),
-        source="https://archive.ics.uci.edu/dataset/341",
-        licence="CC BY 4.0",
-        citation="Reyes-Ortiz et al., Transition-aware human activity recognition using smartphones, Neurocomputing "
-        "171, 2016",
-        fingerprint="4ecf037d29775f2b",
-        labels=POSTURES,
-        stride=64,
-        transfer_channels=(0, 1, 2),  # accelerometer
-    ),
+    name="hapt",
     stands_in_for="harth",
     file="hapt_raw.npz",
-    arrays=("X", "label", "user", "experiment"),
     content="X (rows, 6: accelerometer, gyroscope), label (1 to 12, 0 or -1 for none), user and experiment (rows,) "
     "from its folder RawData",
     parts=hapt_parts,
+    sizes=Sizes(9031, 3713, 6, 128, len(POSTURES)),
     class_sizes=(1362, 1268, 1174, 1420, 1553, 1546, 107, 86, 134, 119, 147, 115),
+    source="https://archive.ics.uci.edu/dataset/341",
+    licence="CC BY 4.0",
+    citation="Reyes-Ortiz et al., Transition-aware human activity recognition using smartphones, Neurocomputing 171, "
+    "2016",
+    fingerprint="4ecf037d29775f2b",
+    labels=POSTURES,
+    stride=64,
+    transfer_channels=(0, 1, 2),  # accelerometer
 )
 
 LETTERS = np.array(list("ABCDEFGHIJKLMOPQRS"))  # of the activities, in this order
@@ -135,8 +123,6 @@ GAP = 3.0  # usual intervals between two rows; a longer one ends a recording
 
 def wisdm_parts(arrays: Arrays) -> Parts:
     """Cut windows inside each recording: one subject, one activity, no gap in time."""
-    if len(unknown := np.setdiff1d(arrays["activity"], LETTERS)):
-        raise InputError(f"activity must hold the letters {', '.join(LETTERS)}; got {unknown[:5].tolist()}.")
     subject, activity = arrays["subject"].astype(np.int64), np.searchsorted(LETTERS, arrays["activity"])
     step = np.diff(arrays["timestamp"], prepend=arrays["timestamp"][:1])
     jumps = step < 0
@@ -151,29 +137,25 @@ def wisdm_parts(arrays: Arrays) -> Parts:
 
 
 WISDM_2019 = StandIn(
-    Card(
-        "wisdm2019",
-        FAMILY,
-        *(5272, 1614, 3, 200, len(ACTIVITIES)),
-        source="https://archive.ics.uci.edu/dataset/507",
-        licence="CC BY 4.0",
-        citation="Weiss, Yoneda and Hayajneh, Smartphone and smartwatch-based biometrics using activities of daily "
-        "living, IEEE Access 7, 2019",
-        fingerprint="7d01fcfdbb08f270",
-        labels=ACTIVITIES,
-        stride=200,
-        transfer_channels=(0, 1, 2),
-        notes=(
-            "22 of the publisher's 51 subjects.",
-            "Not resampled: subject 1607 (test) was recorded at 25 Hz, jogging and brushing teeth of 1626 at 50 Hz.",
-        ),
-    ),
+    name="wisdm2019",
     stands_in_for="wisdm2",
     file="wisdm2019_phone_accel.npz",
-    arrays=("X", "activity", "subject", "timestamp"),
     content="X (rows, 3), activity (letters A to S), subject and timestamp (rows,) from its folder raw/phone/accel",
     parts=wisdm_parts,
+    sizes=Sizes(5272, 1614, 3, 200, len(ACTIVITIES)),
     class_sizes=(290, 302, 292, 293, 292, 292, 319, 292, 292, 292, 292, 288, 293, 275, 292, 292, 292, 292),
+    source="https://archive.ics.uci.edu/dataset/507",
+    licence="CC BY 4.0",
+    citation="Weiss, Yoneda and Hayajneh, Smartphone and smartwatch-based biometrics using activities of daily living, "
+    "IEEE Access 7, 2019",
+    fingerprint="7d01fcfdbb08f270",
+    labels=ACTIVITIES,
+    stride=200,
+    transfer_channels=(0, 1, 2),
+    notes=(
+        "22 of the publisher's 51 subjects.",
+        "Not resampled: subject 1607 (test) was recorded at 25 Hz, jogging and brushing teeth of 1626 at 50 Hz.",
+    ),
 )
 
 STAGES = ("W", "N1", "N2", "N3", "REM")
@@ -191,8 +173,6 @@ def around_sleep(y: Array) -> Array:
 def night_parts(arrays: Arrays) -> Parts:
     """Take the epochs around sleep: the first 60 % train, the rest tests, without the ten between them."""
     x, y = arrays["X"], arrays["y"].astype(np.int64)
-    if x.ndim != 3 or x.shape[1:] != (1, 3000) or y.shape != x.shape[:1]:
-        raise InputError(f"Expected X (epochs, 1, 3000) and y (epochs,); got {x.shape} and {y.shape}.")
     epochs = around_sleep(y)
     n_train = int(0.6 * len(epochs))  # later there is too little deep sleep left to test on
     train, test = (
@@ -203,25 +183,20 @@ def night_parts(arrays: Arrays) -> Parts:
 
 
 NIGHT = StandIn(
-    Card(
-        "sleepedf-night",
-        FAMILY,
-        *(504, 327, 1, 3000, len(STAGES)),
-        source="https://physionet.org/content/sleep-edfx/1.0.0/",
-        licence="ODC-By 1.0",
-        citation="Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), "
-        "2000",
-        fingerprint="64999a08bd384fdd",
-        labels=STAGES,
-        stride=3000,
-        notes=("One person and one night: the first 60 % train, the rest tests, with 5 minutes between them.",),
-    ),
+    name="sleepedf-night",
     stands_in_for="sleep",
     file="sleepedf_SC4001_fpzcz.npz",
-    arrays=("X", "y"),
     content="X (epochs, 1, 3000) and y (0 to 4: W, N1, N2, N3, REM), the EEG Fpz-Cz of the night SC4001",
     parts=night_parts,
+    sizes=Sizes(504, 327, 1, 3000, len(STAGES)),
     class_sizes=(62, 29, 168, 187, 58),
+    source="https://physionet.org/content/sleep-edfx/1.0.0/",
+    licence="ODC-By 1.0",
+    citation="Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), 2000",
+    fingerprint="64999a08bd384fdd",
+    labels=STAGES,
+    stride=3000,
+    notes=("One person and one night: the first 60 % train, the rest tests, with 5 minutes between them.",),
 )
 
 RHYTHMS = ("AFIB", "AFL", "J", "N")  # atrial fibrillation, atrial flutter, junctional rhythm, all others
@@ -231,7 +206,6 @@ LENGTH = 2500  # as many time steps as in the ECG set; 6.9 s here
 # Split so that each of the four rhythms is in both parts.
 TRAIN_RECORDS = ("103", "105", "109", "118", "208", "210", "217", "219", "221", "222")
 TEST_RECORDS = ("100", "201", "202", "203")
-RECORDS = tuple(sorted(TRAIN_RECORDS + TEST_RECORDS))
 
 
 def rhythm_per_step(samples: Sequence[int] | Array, names: Sequence[str] | Array, n_times: int) -> tuple[int, Array]:
@@ -271,31 +245,24 @@ def _record(arrays: Arrays, record: str) -> tuple[Array, Array, Array]:
 
 
 ARRHYTHMIA = StandIn(
-    Card(
-        "mitbih-arrhythmia",
-        FAMILY,
-        *(2297, 975, 2, LENGTH, len(RHYTHMS)),
-        source="https://physionet.org/content/mitdb/1.0.0/",
-        licence="ODC-By 1.0",
-        citation="Moody and Mark, The impact of the MIT-BIH arrhythmia database, IEEE Eng. Med. Biol. 20(3), 2001",
-        fingerprint="58c4b172cf645332",
-        labels=RHYTHMS,
-        stride=LENGTH,
-        notes=(
-            "Records 201 and 202 come from one person and are one group.",
-            "Windows of other rhythms (bigeminy, trigeminy, paced ...) are left out.",
-            "Atrial flutter and junctional rhythm: one person in training (222); of the latter 3 windows test.",
-        ),
-    ),
+    name="mitbih-arrhythmia",
     stands_in_for="ecg",
     file="mitbih_14_records.npz",
-    arrays=(
-        *("gain", "baseline"),
-        *(f"{what}_{record}" for what in ("sig", "ann_sample", "ann_symbol", "ann_aux") for record in RECORDS),
-    ),
-    content="gain, baseline, and for each of the records " + ", ".join(RECORDS) + " sig_NNN (samples, 2), "
-    "ann_sample_NNN, ann_symbol_NNN and ann_aux_NNN",
+    content=f"gain, baseline, and for each of the records {', '.join(sorted(TRAIN_RECORDS + TEST_RECORDS))} sig_NNN "
+    "(samples, 2), ann_sample_NNN, ann_symbol_NNN and ann_aux_NNN",
     parts=arrhythmia_parts,
+    sizes=Sizes(2297, 975, 2, LENGTH, len(RHYTHMS)),
     class_sizes=(758, 60, 32, 1447),
+    source="https://physionet.org/content/mitdb/1.0.0/",
+    licence="ODC-By 1.0",
+    citation="Moody and Mark, The impact of the MIT-BIH arrhythmia database, IEEE Eng. Med. Biol. 20(3), 2001",
+    fingerprint="58c4b172cf645332",
+    labels=RHYTHMS,
+    stride=LENGTH,
+    notes=(
+        "Records 201 and 202 come from one person and are one group.",
+        "Windows of other rhythms (bigeminy, trigeminy, paced ...) are left out.",
+        "Atrial flutter and junctional rhythm: one person in training (222); of the latter 3 windows test.",
+    ),
 )
 STAND_INS = (HAPT, WISDM_2019, NIGHT, ARRHYTHMIA)

@@ -223,10 +223,7 @@ class Encoder(nn.Module, ABC):
         return features.mean(dim=-1)
 
     def features(self, x: Tensor) -> dict[str, Tensor]:
-        """Return the output of every layer by name, (B, F_layer, T), from input to output.
-
-        The last one is what `forward` gives. Takes the plain path, in the mode the module is in.
-        """
+        """Return the output of every layer by name, (B, F_layer, T), by the plain path; the last is `forward`'s."""
         return layer_outputs(self, x, self.layers())
 
     def layers(self) -> Mapping[str, nn.Module]:
@@ -234,10 +231,7 @@ class Encoder(nn.Module, ABC):
         return {name: module for name, module in self.named_modules() if name}
 
     def stages(self) -> list[list[nn.Parameter]]:
-        """Return all parameters in groups from input to output, for rates that fall towards the input.
-
-        An encoder whose modules were made in another order overrides this.
-        """
+        """Return all parameters in groups from input to output; modules made in another order need an override."""
         return stages_of(self)
 
     def layer_dims(self) -> dict[str, int]:

@@ -53,7 +53,7 @@ class ForeignEncoder(Encoder):
                 f"{self.describe()} gives {tuple(y.shape)} for cases {tuple(x.shape)}; for {self.n_times} time steps "
                 f"it gave {self.dim} features{' per time step' if self.per_time_step else ''}."
             )
-        return y
+        return y.float() if y.dtype in (torch.float16, torch.bfloat16) else y  # losses are too coarse in half precision
 
     def layers(self) -> Mapping[str, nn.Module]:
         return {name: part for name, part in self.module.named_modules() if name}
@@ -80,12 +80,7 @@ class ForeignEncoder(Encoder):
 
     def config(self) -> Mapping[str, Any]:
         """Say which module it is; it cannot be made from that alone."""
-        return {
-            "module": self.describe(),
-            "n_channels": self.n_channels,
-            "n_times": self.n_times,
-            "dim": self.dim,
-        }
+        return {"module": self.describe(), "n_channels": self.n_channels, "n_times": self.n_times, "dim": self.dim}
 
     def describe(self) -> str:
         kind = type(self.module)

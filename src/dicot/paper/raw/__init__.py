@@ -15,8 +15,8 @@ READERS: dict[str, Raw] = {
     "harth": Raw(movement.read_harth),
     "pamap2": Raw(movement.read_pamap2, {"scaling": ("test", "train"), "borders": BORDERS}),
     "pamap2-paper": Raw(movement.read_pamap2_arrays),
-    "skoda-paper": Raw(movement.read_skoda_shuffled, shared_groups=True),  # there is one worker only
-    "skoda-blocked": Raw(movement.read_skoda_blocked, shared_groups=True),
+    "skoda-paper": Raw(partial(movement.read_skoda, in_time=False), shared_groups=True),
+    "skoda-blocked": Raw(partial(movement.read_skoda, in_time=True), shared_groups=True),
     "wisdm2": Raw(movement.read_wisdm2, {"borders": BORDERS}),
     "sleep": Raw(physiology.read_sleep),
     **{one.name: Raw(partial(physiology.read_ecg, dataset=one)) for one in (ECG, ECG_FIXED, ECG_FULL)},

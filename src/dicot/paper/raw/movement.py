@@ -2,8 +2,9 @@
 
 import re
 from array import array
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,20 @@ from dicot.data.cases import Array
 from dicot.data.datasets.base import Sizes, cut, differences, runs
 from dicot.data.datasets.large import CONVERT_PAMAP2, HARTH, PAMAP2, PAMAP2_PAPER, SKODA_BLOCKED, SKODA_PAPER, WISDM2
 from dicot.data.npyfile import load_npz
-from dicot.paper.preparation import OnProgress, PreparedParts, codes_of, each, raw_files
+from dicot.paper.preparation import PreparedParts, codes_of, each, raw_files
+
+
+def _joined(recordings: Iterable[tuple[Array, Array]], who: Sequence[Any]) -> tuple[Array, Array, Array]:
+    """Join recordings of x (C, T) and label (T,) in time, and say of each time step whose it is."""
+    x, label = zip(*recordings, strict=True)
+    return np.concatenate(x, axis=1), np.concatenate(label), np.repeat(who, list(map(len, label)))
+
+
+def _cut_joined(x: Array, label: Array, who: Array, length: int, stride: int, borders: str, name: str) -> Windows:
+    """Cut what was joined: windows cross people and activities unless borders=cut (D-49)."""
+    inside = runs(label, who) if borders == "cut" else None
+    return cut(x, label, who, length, stride, inside=inside, name=name)
+
 
 # HARTH: back and thigh of 22 people, 50 Hz.
 HARTH_LENGTH, HARTH_STRIDE = 500, 250
@@ -52,15 +66,13 @@ def read_harth_subject(path: Path) -> tuple[Array, Array]:
         return values[:, :-1].T.astype(np.float32), codes_of(values[:, -1], list(HARTH_ACTIVITIES))
 
 
-def read_harth(raw: Path, on_progress: OnProgress) -> PreparedParts:
+def read_harth(raw: Path) -> PreparedParts:
     """Cut windows inside each file, so that none crosses two people."""
     files = raw_files(raw, "S0[0-9][0-9].csv", HARTH.download)
     people = [path.stem for path in files]
     if len(set(people)) < len(people):
         raise InputError(f"{raw} holds some of {', '.join(sorted(set(people)))} twice. Remove the copies.")
-    tracks = [read_harth_subject(path) for path in each(files, on_progress)]
-    x, label = (np.concatenate(columns, axis=-1) for columns in zip(*tracks, strict=True))
-    group = np.repeat(people, [len(labels) for _, labels in tracks])
+    x, label, group = _joined(map(read_harth_subject, each(files)), people)
     windows = cut(x, label, group, HARTH_LENGTH, HARTH_STRIDE, inside=runs(group), name=HARTH.name)
     assert windows.group is not None
     in_test = np.isin(windows.group, HARTH_TEST)
@@ -107,15 +119,14 @@ def read_pamap2_recording(path: Path) -> tuple[Array, Array]:
         return known[:, 2:].T.astype(np.float32), known[:, 1].astype(np.int64)
 
 
-def read_pamap2(raw: Path, on_progress: OnProgress, scaling: str = "test", borders: str = "cross") -> PreparedParts:
+def read_pamap2(raw: Path, scaling: str = "test", borders: str = "cross") -> PreparedParts:
     """Join all files, fill gaps, drop optional activities, split people, scale and cut.
 
     Files are joined in the order of their paths; the paper's loader takes them as the file system lists them (D-94).
     """
     files = raw_files(raw, "subject10[1-9].dat", PAMAP2.download)
-    recordings = [read_pamap2_recording(path) for path in each(files, on_progress)]
-    x, activity = (np.concatenate(columns, axis=-1) for columns in zip(*recordings, strict=True))
-    subject = np.repeat([int(path.stem[-1]) for path in files], [len(own) for _, own in recordings])
+    recordings = map(read_pamap2_recording, each(files))
+    x, activity, subject = _joined(recordings, [int(path.stem[-1]) for path in files])
     fill_gaps(x)
     known = np.isin(activity, list(PAMAP2_ACTIVITIES))
     x, label, subject = x[:, known], codes_of(activity[known], list(PAMAP2_ACTIVITIES)), subject[known]
@@ -143,13 +154,7 @@ def fill_gaps(x: Array) -> None:
             channel[:first] = channel[first:].mean(dtype=np.float64)
 
 
-def _cut_joined(x: Array, label: Array, who: Array, length: int, stride: int, borders: str, name: str) -> Windows:
-    """Cut what was joined: windows cross people and activities unless borders=cut (D-49)."""
-    inside = runs(label, who) if borders == "cut" else None
-    return cut(x, label, who, length, stride, inside=inside, name=name)
-
-
-def read_pamap2_arrays(raw: Path, on_progress: OnProgress, sizes: Sizes | None = None) -> PreparedParts:
+def read_pamap2_arrays(raw: Path, sizes: Sizes | None = None) -> PreparedParts:
     """Read the windows that Series2Vec's authors share, which no published script makes, as CONVERT_PAMAP2 wrote them.
 
     Training windows are those of train_data, or where these are too few those of train_data and val_data, as in
@@ -219,15 +224,12 @@ def read_skoda_arm(raw: Path) -> tuple[Array, Array]:
         return x, codes_of(table[:, 0], list(SKODA_GESTURES))
 
 
-def read_skoda_shuffled(raw: Path, on_progress: OnProgress) -> PreparedParts:
-    """Make the paper's windows."""
-    note = "Windows are shuffled time steps without an order in time (D-47)."
-    return PreparedParts(*shuffled(*read_skoda_arm(raw)), tuple(SKODA_GESTURES.values()), SKODA_STRIDE, (note,))
-
-
-def read_skoda_blocked(raw: Path, on_progress: OnProgress) -> PreparedParts:
-    """Make windows in the order of time."""
-    return PreparedParts(*blocked(*read_skoda_arm(raw)), tuple(SKODA_GESTURES.values()), SKODA_STRIDE)
+def read_skoda(raw: Path, in_time: bool) -> PreparedParts:
+    """Make the paper's windows, or windows in the order of time."""
+    x, label = read_skoda_arm(raw)
+    train, test = (blocked if in_time else shuffled)(x, label)
+    notes = () if in_time else ("Windows are shuffled time steps without an order in time (D-47).",)
+    return PreparedParts(train, test, tuple(SKODA_GESTURES.values()), SKODA_STRIDE, notes)
 
 
 def shuffled(x: Array, label: Array) -> tuple[Windows, Windows]:
@@ -280,19 +282,10 @@ _RECORD = re.compile(rf"(\d{{1,18}}),({'|'.join(WISDM2_ACTIVITIES)}),[^,]*,{_NUM
 _END = re.compile(r"(?:[^,]*,){5}[ \t]*(?:[;,]|\s*$)")  # the sixth field is empty
 
 
-class Log(NamedTuple):
-    """The records of WISDM2's file in order."""
+def read_wisdm2_log(path: Path) -> tuple[Array, Array, Array, tuple[str, ...]]:
+    """Read user (T,), label (T,) and x (3, T) of all records in order, and notes about lines that are none.
 
-    user: Array  # (T,)
-    label: Array  # (T,) positions in WISDM2_ACTIVITIES
-    x: Array  # (3, T)
-    notes: tuple[str, ...]
-
-
-def read_wisdm2_log(path: Path) -> Log:
-    """Read all records up to the first whose last field is empty, where the authors' reading ends as well.
-
-    Lines that are not a record are left out and counted.
+    Reading ends at the first record whose last field is empty, as the authors' does.
     """
     users, labels, values, stray, notes = array("q"), array("b"), array("d"), 0, []
     with path.open(encoding="latin-1") as lines:
@@ -309,24 +302,22 @@ def read_wisdm2_log(path: Path) -> Log:
     if stray:
         notes.append(f"{stray} of {len(users) + stray} lines are not records and were left out.")
     x = np.array(values).reshape(-1, 3).T
-    return Log(np.array(users), np.array(labels, dtype=np.int64), x, tuple(notes))
+    return np.array(users), np.array(labels, dtype=np.int64), x, tuple(notes)
 
 
-def read_wisdm2(raw: Path, on_progress: OnProgress, borders: str = "cross") -> PreparedParts:
+def read_wisdm2(raw: Path, borders: str = "cross") -> PreparedParts:
     """Split the users; each is scaled by its own statistics, test users too, as the paper's loader does."""
     path = raw_files(raw, "WISDM_at_v2.0_raw.txt", WISDM2.download)[0]
-    log = read_wisdm2_log(path)
-    on_progress(0.8, "windows")
-    values, first = np.unique(log.user, return_index=True)
-    in_order = values[np.argsort(first)]
+    user, label, x, notes = read_wisdm2_log(path)
+    in_order = pd.unique(user)
     if len(in_order) <= WISDM2_TEST_USERS:
         raise InputError(f"{path} has lines of {len(in_order)} users; {WISDM2_TEST_USERS} test, and others must train.")
     parts = []
     for users in train_test_split(in_order, test_size=WISDM2_TEST_USERS, random_state=1):
-        rows = [np.flatnonzero(log.user == user) for user in users]
-        at, x = np.concatenate(rows), np.concatenate([_standardised(log.x[:, own]) for own in rows], axis=1)
-        parts.append(_cut_joined(x, log.label[at], log.user[at], WISDM2_LENGTH, WISDM2_STRIDE, borders, WISDM2.name))
-    return PreparedParts(parts[0], parts[1], WISDM2_ACTIVITIES, WISDM2_STRIDE, log.notes)
+        rows = [np.flatnonzero(user == one) for one in users]
+        at, own = np.concatenate(rows), np.concatenate([_standardised(x[:, some]) for some in rows], axis=1)
+        parts.append(_cut_joined(own, label[at], user[at], WISDM2_LENGTH, WISDM2_STRIDE, borders, WISDM2.name))
+    return PreparedParts(parts[0], parts[1], WISDM2_ACTIVITIES, WISDM2_STRIDE, notes)
 
 
 def _standardised(x: Array) -> Array:

@@ -13,7 +13,7 @@ from dicot.data.datasets.large import ECG, ECG_FIXED, ECG_FULL, SLEEP, LargeSet
 from dicot.data.datasets.standins import LENGTH, OTHER, RHYTHMS, STAGES, around_sleep, rhythm_per_step
 from dicot.data.edf import read_edf_annotations, read_edf_header, read_edf_signal
 from dicot.data.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
-from dicot.paper.preparation import OnProgress, PreparedParts, each, raw_files
+from dicot.paper.preparation import PreparedParts, each, raw_files
 
 N_CHUNKS = 72
 # The records with signals; 00735 and 03665 have none. Sorted, the first five test and the others train (D-93).
@@ -42,7 +42,7 @@ def all_starts(n_times: int) -> Array:
     return np.arange(0, n_times - LENGTH + 1, LENGTH)
 
 
-def read_ecg(raw: Path, on_progress: OnProgress, dataset: LargeSet = ECG) -> PreparedParts:
+def read_ecg(raw: Path, dataset: LargeSet = ECG) -> PreparedParts:
     """Cut two leads of all records from their first rhythm to the shortest length, in units of training records.
 
     The windows of ECG_FULL lie side by side, the others in the middle of chunks; ECG also has the chunks whole, to draw
@@ -58,7 +58,7 @@ def read_ecg(raw: Path, on_progress: OnProgress, dataset: LargeSet = ECG) -> Pre
     segments = np.empty((len(paths), N_CHUNKS, 2, size), dtype=np.float32) if dataset.drawn else None
     y = np.empty((len(paths), len(starts)), dtype=np.int64)
     mean, variance = np.empty((2, len(paths), 2))
-    for i, path in enumerate(each(paths, on_progress)):
+    for i, path in enumerate(each(paths)):
         signals = read_wfdb_signals(path)
         first, labels = _rhythms(path, signals.shape[1])
         signals = signals[:, first : first + n_times]
@@ -106,13 +106,13 @@ CODES = {f"Sleep stage {letter}": code for letter, code in zip("W1234R", (0, 1, 
 ORDER = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9, 11, 10, 3, 1, 6, 18, 2, 13)
 
 
-def read_sleep(raw: Path, on_progress: OnProgress) -> PreparedParts:
+def read_sleep(raw: Path) -> PreparedParts:
     """Cut epochs of 30 s around sleep; both nights of a subject are one group."""
     parts = []
     for subjects in (ORDER[:12], ORDER[-4:]):
         # SC4ssNEO-PSG.edf: subject ss, night N
         nights = [path for who in subjects for path in raw_files(raw, f"SC4{who:02d}*-PSG.edf", SLEEP.download)]
-        x, y = zip(*map(read_night, each(nights, on_progress)), strict=True)
+        x, y = zip(*map(read_night, each(nights)), strict=True)
         group = np.repeat([int(path.name[3:5]) for path in nights], list(map(len, y)))
         parts.append(Windows(np.concatenate(x), np.concatenate(y), group, SLEEP.name))
     return PreparedParts(parts[0], parts[1], STAGES, EPOCH_LENGTH)

@@ -151,20 +151,11 @@ def honest_accuracy(
     by_class = suggested or bool(np.ptp(np.bincount(truth)) == 0)
     weights = _weights(truth[ever], others if by_class else np.zeros(len(classes)))
     fewer = IF_CHOSEN if by_class else IF_DRAWN
-    low, high = _interval(shares, None if members is None else members[ever], weights, fewer)
-    return HonestAccuracy(
-        accuracy=float(weights @ shares) if len(shares) else math.nan,
-        low=low,
-        high=high,
-        macro_f1=float(np.mean(scores)) if scores else math.nan,
-        n_labelled=len(known),
-        n_scored=len(shares),
-        n_groups=0 if members is None else int(members.max()) + 1,
-        repeats=int(repeats),
-        warnings=tuple(warnings),
-        group_name=group_name,
-        by_class=by_class,
-    )
+    interval = _interval(shares, None if members is None else members[ever], weights, fewer)
+    accuracy = float(weights @ shares) if len(shares) else math.nan
+    macro_f1 = float(np.mean(scores)) if scores else math.nan
+    sizes = (len(known), len(shares), 0 if members is None else int(members.max()) + 1, int(repeats))
+    return HonestAccuracy(accuracy, *interval, macro_f1, *sizes, tuple(warnings), group_name, by_class)
 
 
 def _weights(truth: Rows, others: Floats) -> Floats:

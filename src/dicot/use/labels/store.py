@@ -7,7 +7,6 @@ import csv
 import io
 import math
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,10 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
-from dicot import __version__
-from dicot.core.errors import InputError, did_you_mean, naming
+from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
-from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
+from dicot.core.storage.database import open_tables, transaction
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
 
@@ -80,26 +78,7 @@ class LabelStore:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        if read_only and not self.path.exists():
-            raise InputError(f"There is no {WHAT} at {self.path}. Name another file, or label something first.")
-        self._db = snapshot(self.path, WHAT, PATIENCE) if read_only else connect(self.path, WHAT, PATIENCE)
-        self._db.row_factory = sqlite3.Row
-        try:
-            with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
-                version = self._version()
-            if read_only and not version:
-                raise InputError(f"{self.path} is no {WHAT}: there is nothing in it. Name another file.")
-            with translated(self.path, WHAT):
-                keep_log(self._db, PATIENCE)
-            with self._transaction():  # of several processes that meet at a new file, one makes the tables
-                if not self._version():
-                    for statement in (*SCHEMA.values(), f"PRAGMA user_version = {SCHEMA_VERSION}"):
-                        self._db.execute(statement)
-            if read_only:
-                self._db.execute("PRAGMA query_only = ON")
-        except BaseException:
-            self.close()
-            raise
+        self._db = open_tables(self.path, WHAT, SCHEMA, SCHEMA_VERSION, read_only=read_only)
 
     def __enter__(self) -> "LabelStore":
         return self
@@ -244,26 +223,12 @@ class LabelStore:
         ).fetchone()
         return None if row is None else row["new"]
 
-    def _version(self) -> int:
-        """Return the file's version, 0 where it is empty; an InputError for anything that is no label store we read."""
-        version, tables = tables_in(self._db)
-        if {0: {}, SCHEMA_VERSION: SCHEMA}.get(version) == tables:
-            return version
-        if version != SCHEMA_VERSION and "changes" in tables:
-            raise InputError(
-                f"{self.path} is a {WHAT} of version {version}; dicot {__version__} reads version {SCHEMA_VERSION}. "
-                "Install the dicot that wrote it."
-            )
-        raise InputError(f"{self.path} is no {WHAT}: it is a database with other tables. Name another file.")
-
 
 def _checked_keys(keys: Any) -> list[Key]:
     """Return keys in the one form that equal ones have; an InputError names the first that is none."""
-    if isinstance(keys, str):
-        raise InputError(f"keys must be a list of keys; got {keys!r}. For one key pass [key].")
     out = [_checked_key(key) for key in keys]
-    if twice := [key for key, count in Counter(out).items() if count > 1]:
-        raise InputError(f"keys has {twice[0]!r} twice. Pass each key once.")
+    if isinstance(keys, str) or len(set(out)) < len(out):
+        raise InputError(f"keys must be a list with each key once; got {quoted(keys)}.")
     return out
 
 
@@ -276,7 +241,7 @@ def _checked_key(key: Any) -> Key:
         if alike and all(map(_is_value, (recording, start, end))) and start <= end:
             return str(recording), start, end
     raise InputError(
-        f"A key is (recording, start, end), the times both numbers or both text and in this order, or the text of an "
+        "A key is (recording, start, end), the times both numbers or both text and in this order, or the text of an "
         f"id; got {key!r}."
     )
 

@@ -231,10 +231,7 @@ class Transforms(NamedTuple):
 
 
 def fourier(period: int, n_outputs: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Return exp(-i angle) of each frequency and position as real and imaginary part (f, P), and the way back.
-
-    The way back, (S, 2 f), leads from (Re, Im) of each frequency to the first n_outputs positions.
-    """
+    """Return exp(-i angle) as real and imaginary part (f, P), and the way back from (Re, Im) to n_outputs, (S, 2 f)."""
     position = torch.arange(period, device=device)
     angle = (position[: period // 2 + 1].unsqueeze(1) * position % period).double() * (2 * math.pi / period)
     real, imag = angle.cos(), -angle.sin()

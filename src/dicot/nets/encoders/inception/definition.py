@@ -132,7 +132,6 @@ class Saved(NamedTuple):
     u: Tensor
     convolutions: list[tuple[Tensor, ...]]
     pooled: Tensor
-    pairs: Tensor | None
     normed: Normed
 
 
@@ -176,15 +175,15 @@ def module_forward(module: Any, u: Tensor, ops: RowOperations) -> tuple[Tensor, 
     narrow = mm(u.view(-1, width), module.bottleneck.weight[..., 0].T, module.bottleneck.bias)
     narrow = narrow.view(n_times, n_cases, -1)
 
-    def pool_branch() -> tuple[Tensor, Tensor | None, Tensor]:
-        pooled, pairs = ops.pooling.pool_forward(u)
-        return pooled, pairs, mm(pooled.flatten(0, 1), module.poolconv.weight[..., 0].T)
+    def pool_branch() -> tuple[Tensor, Tensor]:
+        pooled = ops.pooling.pool_forward(u)
+        return pooled, mm(pooled.flatten(0, 1), module.poolconv.weight[..., 0].T)
 
     tasks: Tasks = [partial(convolve, narrow, weights) for weights in _groups(module, u.device)]
-    *convolved, (pooled, pairs, projected) = in_parallel([*tasks, pool_branch], u.device)
+    *convolved, (pooled, projected) = in_parallel([*tasks, pool_branch], u.device)
     bias = torch.cat([getattr(module, name).bias for name in (*module.branches, "poolconv")])
     normed = ops.norm_forward([*(y.flatten(0, 1) for y, _ in convolved), projected], module.bn, bias)
-    return normed.y.view(n_times, n_cases, -1), Saved(u, [saved for _, saved in convolved], pooled, pairs, normed)
+    return normed.y.view(n_times, n_cases, -1), Saved(u, [saved for _, saved in convolved], pooled, normed)
 
 
 def module_backward(module: Any, dout: Tensor, saved: Saved, ops: RowOperations) -> tuple[Tensor, dict[str, Tensor]]:
@@ -198,7 +197,7 @@ def module_backward(module: Any, dout: Tensor, saved: Saved, ops: RowOperations)
     def pool_branch() -> tuple[Tensor, Tensor]:
         dpooled = mm(dprojected, module.poolconv.weight[..., 0]).view_as(saved.u)
         dweight = mm(dprojected.T, saved.pooled.flatten(0, 1)).unsqueeze(2)
-        return ops.pooling.pool_backward(dpooled, saved.u, saved.pairs), dweight
+        return ops.pooling.pool_backward(dpooled, saved.u), dweight
 
     tasks: Tasks = [
         partial(convolve_backward, dy.reshape(n_times, n_cases, -1), convolved, weights)

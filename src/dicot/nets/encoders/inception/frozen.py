@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dicot.core.errors import InputError
 from dicot.nets.encoders.base import same_margins
 from dicot.nets.encoders.inception.convolution import folding, fourier, interleaved, joined
-from dicot.nets.encoders.inception.rows import cuda_serves, join_into, pool_into
+from dicot.nets.encoders.inception.rows import cuda_serves, join_into, largest_of_three
 
 LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
 LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
@@ -21,10 +21,7 @@ HALVES = (torch.bfloat16, torch.float16)
 
 
 class Scratch:
-    """One growing buffer per name: fresh memory costs a CPU more than the arithmetic on it.
-
-    What was taken under a name is overwritten when the name is taken again.
-    """
+    """One growing buffer per name, overwritten at the next `take`: fresh memory costs more than arithmetic on it."""
 
     def __init__(self, like: Tensor) -> None:
         self.like = like.detach()
@@ -207,7 +204,7 @@ class FrozenModule:
         v = scratch.take("narrow", n_times, n_cases, len(self.narrow.bias))
         torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v.flatten(0, 1))
         y = self.bank(v, scratch)
-        pooled = _largest_of_three(u, scratch.take("pooled", n_times, n_cases, width)).flatten(0, 1)
+        pooled = largest_of_three(u, scratch.take("pooled", n_times, n_cases, width)).flatten(0, 1)
         if self.fused:
             z = scratch.take("projected", n_times, n_cases, len(self.pool.bias))
             torch.mm(pooled, self.pool.weight, out=z.flatten(0, 1))
@@ -219,16 +216,6 @@ class FrozenModule:
         torch.addmm(self.pool.bias, pooled, self.pool.weight, out=rest)
         torch.maximum(rest, self.pool_floor, out=rest)
         return out
-
-
-def _largest_of_three(u: Tensor, out: Tensor) -> Tensor:
-    """Take the largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
-    if cuda_serves(u, u.shape[2]):
-        return pool_into(u, out)
-    out[0] = u[0]
-    torch.maximum(u[1:], u[:-1], out=out[1:])
-    torch.maximum(out[:-1], u[1:], out=out[:-1])
-    return out
 
 
 class FrozenBlock:
@@ -251,10 +238,7 @@ class FrozenBlock:
 
 
 class FrozenInception:
-    """Computes what an InceptionTime computes in eval mode with the weights it has now, for cases of one length.
-
-    In the type of its weights, or in another one.
-    """
+    """Computes what an InceptionTime computes in eval mode with the weights it has now, for cases of one length."""
 
     def __init__(self, encoder: Any, n_times: int, dtype: torch.dtype | None = None) -> None:
         self.n_times, self.dim, self.check_shape = n_times, encoder.dim, encoder.check_shape

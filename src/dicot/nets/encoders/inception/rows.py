@@ -64,33 +64,24 @@ class RowOperations(ABC):
 
     @abstractmethod
     def norm_forward(self, parts: Parts, norm: BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
-        """Compute relu(BatchNorm(x) + added) of rows (M, C) that come in parts.
-
-        The running statistics move as if `bias` had been added to x.
-        """
+        """Compute relu(BatchNorm(x) + added) of rows; the running statistics move as if `bias` had been added to x."""
 
     @abstractmethod
     def norm_backward(self, dy: Tensor, saved: Normed, norm: BatchNorm1d, masked: bool = True) -> Gradients:
         """Return the gradients; with masked=False, dy is the one in front of ReLU already."""
 
-    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the largest of three neighbouring time steps of (T, B, C), and what `pool_backward` needs beside u.
+    def pool_forward(self, u: Tensor) -> Tensor:
+        """Return the largest of three neighbouring time steps of (T, B, C)."""
+        return largest_of_three(u, torch.empty_like(u))
 
-        pairs[t] = max(u[t], u[t + 1]), then y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes is saved.
+    def pool_backward(self, dy: Tensor, u: Tensor) -> Tensor:
+        """Return the gradient of u, which goes to the first of equal values; dy may be overwritten.
+
+        pairs[t] = max(u[t], u[t + 1]), and y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes is saved.
         """
         if len(u) == 1:
-            return u.clone(), None
-        pairs = torch.maximum(u[:-1], u[1:])
-        y = torch.empty_like(u)
-        y[0], y[-1] = pairs[0], pairs[-1]
-        torch.maximum(pairs[:-1], pairs[1:], out=y[1:-1])
-        return y, pairs
-
-    def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
-        """Return the gradient of u, which goes to the first of equal values; dy may be overwritten."""
-        if pairs is None:
             return dy
-        later = _to_the_later(dy[1:-1], pairs)
+        later = _to_the_later(dy[1:-1], torch.maximum(u[:-1], u[1:]))
         dpairs = dy[1:]  # the gradient of pairs[t] overwrites dy[t + 1]
         dpairs[:-1] -= later
         dpairs[1:] += later
@@ -110,10 +101,7 @@ def _to_the_later(dlarger: Tensor, x: Tensor) -> Tensor:
 
 
 def row_operations(u: Tensor, width: int, norm: BatchNorm1d) -> RowOperations:
-    """Choose a form for u (T, B, C), whose branches of `width` channels each are normalised together by `norm`.
-
-    The compiled ones need float32 and channels in multiples of four.
-    """
+    """Choose a form for u (T, B, C), whose branches of `width` channels each are normalised together by `norm`."""
     ops: RowOperations = PlainRows()
     if u.dtype == torch.float32 and not width % 4 and not u.shape[-1] % 4:
         if u.is_cuda and CUDA.on(u.device) is not None:
@@ -204,12 +192,12 @@ class NativeRows(RowOperations):
         )  # fmt: skip
         return dparts, dweight, dshift
 
-    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+    def pool_forward(self, u: Tensor) -> Tensor:
         y = torch.empty_like(u)
         C.call("pool", u, y, len(u), u[0].numel())
-        return y, None
+        return y
 
-    def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
+    def pool_backward(self, dy: Tensor, u: Tensor) -> Tensor:
         du = torch.empty_like(u)
         C.call("pool_backward", dy, u, du, len(u), u[0].numel())
         return du
@@ -260,32 +248,31 @@ class CudaRows(RowOperations):
         CUDA.launch("grad_apply", device, grid, BLOCK, *x, *of_output, of_x, dparts[0], dparts[-1])
         return dparts, dweight, dbias
 
-    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        return pool_into(u, torch.empty_like(u)), None
-
-    def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
+    def pool_backward(self, dy: Tensor, u: Tensor) -> Tensor:
         du = torch.empty_like(u)
         CUDA.launch("pool_backward", u.device, *_over_time(u), dy, u, du, len(u), u[0].numel())
         return du
 
 
 def cuda_serves(like: Tensor, *widths: int) -> bool:
-    """Tell whether `pool_into` and `join_into` take tensors of this type and device with so many columns."""
+    """Tell whether the kernels of pooling and joining take tensors of this type and device with so many columns."""
     wide = AT_A_TIME.get(like.dtype) if like.is_cuda else None
     return wide is not None and all(width % wide == 0 for width in widths) and CUDA.on(like.device) is not None
 
 
-def pool_into(u: Tensor, y: Tensor) -> Tensor:
-    """Write the largest of three neighbouring time steps of u (T, B, C) into y, on a GPU."""
-    CUDA.launch("pool" + OF_TYPE[u.dtype], u.device, *_over_time(u), u, y, len(u), u[0].numel())
-    return y
+def largest_of_three(u: Tensor, out: Tensor) -> Tensor:
+    """Write the largest of three neighbouring time steps of u (T, B, C) into `out`."""
+    if cuda_serves(u, u.shape[2]):
+        CUDA.launch("pool" + OF_TYPE[u.dtype], u.device, *_over_time(u), u, out, len(u), u[0].numel())
+        return out
+    out[0] = u[0]
+    torch.maximum(u[1:], u[:-1], out=out[1:])
+    torch.maximum(out[:-1], u[1:], out=out[:-1])
+    return out
 
 
 def join_into(parts: Parts, shift: Tensor, lowest: Tensor, y: Tensor) -> Tensor:
-    """Write max(x + shift, lowest) of x (T, B, C), which comes in two parts, into y, on a GPU.
-
-    shift and lowest (C,) are float32.
-    """
+    """Write max(x + shift, lowest) of x (T, B, C) in two parts into y, on a GPU; shift and lowest (C,) are float32."""
     n_rows, n_columns = y.shape[0] * y.shape[1], y.shape[2]
     columns = -(-n_columns // AT_A_TIME[y.dtype])
     block = (min(BLOCK[0], columns), BLOCK[1], 1)
