@@ -6,6 +6,7 @@ what their vectors were made of, as JSON under SOURCE. The folder that `dicot em
 
 import json
 import tempfile
+import weakref
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -283,7 +284,8 @@ class RowFile:
         self.path, self.shape = path, (n_rows, n_columns)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self.file = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115 closed by `read`
+            self.file = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115
+        weakref.finalize(self, self.file.close)  # where an error keeps `read` from being called
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         with writing(self.path):
