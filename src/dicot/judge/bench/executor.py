@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -138,7 +138,7 @@ class _Worker(NamedTuple):
         raise LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Up to `count` processes, each with a thread here that hands it tasks and records what it has scored."""
 
     def __init__(self, count: int, ledger: Path, site: Site, on_job: OnJob, start_method: str = "spawn") -> None:
@@ -149,9 +149,6 @@ class Workers:
         self._processes: list[BaseProcess] = []
         self._pool = ThreadPoolExecutor(count)
         self._threads = [self._pool.submit(self._attend) for _ in range(count)]
-
-    def __enter__(self) -> "Workers":
-        return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Wait until all tasks are done, unless there was an error; one of a thread is the ledger's."""
