@@ -5,7 +5,7 @@ Nothing here asks who the contender is. What fails becomes the result of the job
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import product
@@ -311,6 +311,14 @@ def _checkpoint(unit: Unit, source: Loaded, site: Site) -> Checkpoint | None:
         return None
     path = site.work / f"{unit.key[:KEY]}-{source.fingerprint}.safetensors"
     return Checkpoint(path, site.checkpoint_seconds, overwrite=True)  # one of another version is no failure
+
+
+def clear_finished(site: Site, fits: Set[str]) -> None:
+    """Remove the checkpoints of finished fits, which a run leaves that is killed between its last row and this."""
+    finished = {fit[:KEY] for fit in fits}
+    for path in site.work.glob("*") if site.work is not None else ():
+        if path.name.lstrip(".")[:KEY] in finished:
+            path.unlink(missing_ok=True)
 
 
 _warm: set[tuple[str, str]] = set()  # contenders and devices that this process has fitted
