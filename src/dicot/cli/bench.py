@@ -165,7 +165,8 @@ def run_units(
     """
     from dicot.core.device import resolve_device
     from dicot.core.progress import Bar
-    from dicot.judge.bench.executor import clear_finished, default_workers, execute, execute_on, site_for
+    from dicot.judge.bench.executor import default_workers, execute, execute_on, site_for
+    from dicot.judge.evaluation.run import clear_finished
 
     total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
     with Bar("bench", total) as bar:

@@ -11,9 +11,9 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -28,17 +28,7 @@ from dicot.core.processes.launcher import end_with_parent
 from dicot.data.datasets import family_of
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.run import (
-    KEY,
-    Embedded,
-    Record,
-    Score,
-    Shelf,
-    Site,
-    fail,
-    run_units,
-    score_embedded,
-)
+from dicot.judge.evaluation.run import Embedded, Record, Shelf, Site, fail, run_units, score_embedded
 from dicot.judge.result import Result
 from dicot.train.many import AT_ONCE
 
@@ -58,14 +48,6 @@ def default_workers() -> int:
 def site_for(ledger: Path, device: str) -> Site:
     """The site of a run; a GPU fits several units at once."""
     return Site(device, ledger.with_suffix(".work"), AT_ONCE if device.startswith("cuda") else 1)
-
-
-def clear_finished(site: Site, fits: Set[str]) -> None:
-    """Remove the checkpoints of finished fits, which a run leaves that is killed between its last row and this."""
-    finished = {fit[:KEY] for fit in fits}
-    for path in site.work.glob("*") if site.work is not None else ():
-        if path.name.lstrip(".")[:KEY] in finished:
-            path.unlink(missing_ok=True)
 
 
 def execute(
@@ -91,7 +73,11 @@ def execute(
 
 
 def _run_here(
-    groups: Iterable[Sequence[Unit]], ledger: Path, site: Site, on_job: OnJob, score: Score | None = None
+    groups: Iterable[Sequence[Unit]],
+    ledger: Path,
+    site: Site,
+    on_job: OnJob,
+    score: Callable[[Embedded], None] | None = None,
 ) -> None:
     """Run groups of units one after the other in this process; `score` may leave the scoring to others."""
     shelf = Shelf()
@@ -138,7 +124,7 @@ class _Worker(NamedTuple):
         raise LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Up to `count` processes, each with a thread here that hands it tasks and records what it has scored."""
 
     def __init__(self, count: int, ledger: Path, site: Site, on_job: OnJob, start_method: str = "spawn") -> None:
@@ -149,9 +135,6 @@ class Workers:
         self._processes: list[BaseProcess] = []
         self._pool = ThreadPoolExecutor(count)
         self._threads = [self._pool.submit(self._attend) for _ in range(count)]
-
-    def __enter__(self) -> "Workers":
-        return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Wait until all tasks are done, unless there was an error; one of a thread is the ledger's."""

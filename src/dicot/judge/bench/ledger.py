@@ -82,7 +82,7 @@ class Contents(NamedTuple):
     wanted: list[Wanted]  # what suites were to cover and has no result
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """An open ledger; close it, or use it in a `with`. Every process opens its own.
 
     With `read_only` it is the ledger as it was when it was opened: a copy in memory, so that the file may be read-only,
@@ -93,9 +93,6 @@ class Ledger:
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
         self._db = open_tables(self.path, WHAT, SCHEMA, SCHEMA_VERSION, read_only=read_only)
-
-    def __enter__(self) -> "Ledger":
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -143,7 +140,7 @@ class Ledger:
         marks = ", ".join("?" * len(COLUMNS))
         self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", list(row.values()))
         self._db.execute("DELETE FROM scores WHERE key = ?", (key,))
-        values = [(key, one.draw, metric, or_null(value)) for one in results for metric, value in one.values.items()]
+        values = [(key, one.draw, metric, value) for one in results for metric, value in one.values.items()]
         self._db.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", values)
         return True
 
@@ -180,13 +177,8 @@ class Ledger:
 
 def row_of(result: Result) -> dict[str, Any]:
     """The facts of a result by column; NaN becomes NULL, which is what SQLite would make of it anyway."""
-    row = {column: getattr(result, FIELDS.get(column, column)) for column in COLUMNS}
-    return {name: or_null(value) for name, value in row.items()} | {"trial": int(result.trial)}
-
-
-def or_null(value: Any) -> Any:
-    """None in place of NaN."""
-    return None if isinstance(value, float) and math.isnan(value) else value
+    row = {column: getattr(result, FIELDS.get(column, column)) for column in COLUMNS} | {"trial": int(result.trial)}
+    return row | {name: None for name in FIELDS if math.isnan(row[name])}
 
 
 def _results(path: Path, rows: Iterable[tuple[str, Row]]) -> list[Result]:

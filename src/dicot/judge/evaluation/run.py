@@ -5,9 +5,10 @@ Nothing here asks who the contender is. What fails becomes the result of the job
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +313,14 @@ def _checkpoint(unit: Unit, source: Loaded, site: Site) -> Checkpoint | None:
     return Checkpoint(path, site.checkpoint_seconds, overwrite=True)  # one of another version is no failure
 
 
+def clear_finished(site: Site, fits: Set[str]) -> None:
+    """Remove the checkpoints of finished fits, which a run leaves that is killed between its last row and this."""
+    finished = {fit[:KEY] for fit in fits}
+    for path in site.work.glob("*") if site.work is not None else ():
+        if path.name.lstrip(".")[:KEY] in finished:
+            path.unlink(missing_ok=True)
+
+
 _warm: set[tuple[str, str]] = set()  # contenders and devices that this process has fitted
 
 
@@ -418,27 +427,14 @@ def evaluate(
     if controls:
         everyone = with_controls(everyone)
     wanted = list(PROTOCOLS) if protocols is None else protocols
-    known = every_protocol()
-    made = [lookup(known, one, "protocol")() if isinstance(one, str) else one for one in wanted]
+    made = [lookup(every_protocol(), one, "protocol")() if isinstance(one, str) else one for one in wanted]
     chosen, same = distinct(made, loaded.split)
-    source = JobData(name)
-    jobs = [
-        Job(
-            SUITE,
-            one,
-            source,
-            source,
-            protocol.name,
-            seed,
-            draws=not subsets and isinstance(protocol, Protocol) and protocol.draws_labels,
-            subsets=protocol.draw_of(subsets or AUTHORS),
-            own_protocol=protocol,
-        )
-        for seed in seeds
-        for one in everyone
-        for protocol in chosen
-        if not (one.classical and isinstance(protocol, ModelProtocol))
-    ]
+    jobs = []
+    for seed, one, protocol in product(seeds, everyone, chosen):
+        if not (one.classical and isinstance(protocol, ModelProtocol)):
+            how: dict[str, Any] = {"own_protocol": protocol, "subsets": protocol.draw_of(subsets or AUTHORS)}
+            how["draws"] = not subsets and isinstance(protocol, Protocol) and protocol.draws_labels
+            jobs.append(Job(SUITE, one, JobData(name), JobData(name), protocol.name, seed, **how))
     out = Evaluation(fixed=[one.name for one in everyone if one.fixed], same=same)
     ledger: dict[str, Sequence[Result]] = {}
 

@@ -18,7 +18,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
-from dicot.core.errors import InputError
 from dicot.data.cases import pieces
 from dicot.judge.protocols.base import (
     AUTHORS,
@@ -212,8 +211,6 @@ class Probe(Protocol):
         subset_seed: SubsetSeed = "run",
         draws: int = DRAWS,
     ) -> None:
-        if fraction is not None and per_class is not None:
-            raise InputError(f"Give fraction or per_class, not both; got {fraction} and {per_class}.")
         self.classifier, self.fraction, self.per_class = classifier, fraction, per_class
         self.subset_seed, self.subsets = subset_seed, CLASSIFIERS[classifier].subsets
         self.is_few = fraction is not None or per_class is not None

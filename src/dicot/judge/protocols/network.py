@@ -15,9 +15,8 @@ from dicot.judge.protocols.base import (
     AnyProtocol,
     SubsetSeed,
     classification_scores,
-    stratified_fraction,
-    subset_seeds,
 )
+from dicot.judge.protocols.embeddings import Probe
 from dicot.train.recipe import paper_recipe
 
 EPOCHS = 50
@@ -82,8 +81,8 @@ class FineTuning(ModelProtocol):
 
         train = labelled_cases(data.train)
         assert train.y is not None
-        (draw,) = subset_seeds(self.subset_seed, seed, 1)
-        labelled = train.subset(stratified_fraction(train.y, self.fraction, draw))
+        probe = Probe("linear", fraction=self.fraction, subset_seed=self.subset_seed, draws=1)
+        labelled = train.subset(*probe.run_draws(train.y, seed))
         recipe = usual = None
         if self.tuning == "all":
             batch_size = paper_recipe(data.family, len(labelled), labelled.n_times).batch_size
