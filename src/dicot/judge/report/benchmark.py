@@ -301,7 +301,7 @@ def generic(request: Request) -> Parts:
             columns = chosen.protocol if chosen.metric.nunique() == 1 else chosen.protocol + " " + chosen.metric
             yield Part(f"{name}, {kind}", scores.data_set_table(frame.placed(chosen, columns, frame.SETTINGS)))
         if len(costs := own[own.metric.isin(COSTS)]):
-            about = frame.note(costs, scores.seeds_text(frame.seeds_of(costs)), scores.failures(costs))
+            about = frame.note(costs, scores.seeds_text(costs), scores.failures(costs))
             yield Part(f"{name}, cost", scores.score_table(frame.placed(costs, costs.metric, frame.SETTINGS), about))
 
 
