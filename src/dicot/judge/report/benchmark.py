@@ -274,11 +274,6 @@ def best(request: Request) -> Parts:
     yield from by_protocol(request, brief=True)
 
 
-def best_ablation(request: Request) -> Parts:
-    """Show every protocol by itself, and the preset against each of its variants."""
-    yield from by_protocol(replace(request, baseline=request.baseline or SUBJECT))
-
-
 def by_protocol(request: Request, brief: bool = False) -> Parts:
     """Show every protocol and metric by itself."""
     scored = request.data[~request.data.metric.isin(COSTS)]
@@ -306,7 +301,10 @@ def generic(request: Request) -> Parts:
 
 
 # A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.reports.
-LAYOUTS: dict[str, Callable[[Request], Parts]] = {"best": best, "best_ablation": best_ablation}
+LAYOUTS: dict[str, Callable[[Request], Parts]] = {
+    "best": best,
+    "best_ablation": lambda asked: by_protocol(replace(asked, baseline=asked.baseline or SUBJECT)),
+}
 
 
 def titled(text: str, name: str) -> str:
