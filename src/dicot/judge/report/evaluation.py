@@ -18,9 +18,8 @@ from dicot.judge.bench.ledger import write_table
 from dicot.judge.evaluation import Evaluation
 from dicot.judge.evaluation.run import embed_labelled
 from dicot.judge.protocols import Features, every_protocol
-from dicot.judge.protocols.base import Labels
-from dicot.judge.protocols.linear import fit_linear
-from dicot.judge.protocols.subsets import stratified_cap
+from dicot.judge.protocols.base import Labels, stratified_cap
+from dicot.judge.protocols.embeddings import fit_linear
 from dicot.judge.report.figures import SERIES, class_series, confusion, dots, loss_curve, map_panels
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
