@@ -29,7 +29,6 @@ from dicot.judge.report.frame import (
     natural,
     note,
     placed,
-    seeds_of,
 )
 from dicot.judge.report.page import Part, slug
 from dicot.judge.report.scores import failures, score_table, seconds_text, seeds_text, standings
@@ -171,7 +170,7 @@ def scaling_part(records: Records, suite: str) -> Iterator[Part]:
 
 def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
     about = f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches."
-    table = score_table(runs, note(runs, seeds_text(seeds_of(runs)), about, failures(runs)))
+    table = score_table(runs, note(runs, seeds_text(runs), about, failures(runs)))
     curves: dict[str, tuple[list[float], list[float]]] = {}
     ends: dict[str, float] = {}
     for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():

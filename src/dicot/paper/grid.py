@@ -325,7 +325,7 @@ class Grid:
         missing = [name for name in self.names if name not in set(runs.line)]
         about = note(
             runs,
-            seeds_text(seeds_of(runs), *([] if spread else ["Means over"])),
+            seeds_text(runs, *([] if spread else ["Means over"])),
             *sentences,
             best_note(metric_of(runs).map(direction)),
             f"Below {self.names[-1]}: lines that the paper's table does not have." if self.others else "",
@@ -346,7 +346,7 @@ def side_by_side(corner: str, grids: Mapping[str, Grid], cells: Iterable[Sequenc
     runs = pd.concat([made.runs for made in grids.values() if len(made.runs)])
     require_controls(runs, "A table of the paper")
     bold = best_note(metric_of(runs).map(direction))
-    return text_table(corner, rows, list(grids), note(runs, seeds_text(seeds_of(runs), "Means over"), *sentences, bold))
+    return text_table(corner, rows, list(grids), note(runs, seeds_text(runs, "Means over"), *sentences, bold))
 
 
 def grid(data: pd.DataFrame, theirs: pd.DataFrame, expected: Sequence[str], metrics: Sequence[str] = ()) -> Grid:

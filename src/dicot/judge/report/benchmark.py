@@ -274,11 +274,6 @@ def best(request: Request) -> Parts:
     yield from by_protocol(request, brief=True)
 
 
-def best_ablation(request: Request) -> Parts:
-    """Show every protocol by itself, and the preset against each of its variants."""
-    yield from by_protocol(replace(request, baseline=request.baseline or SUBJECT))
-
-
 def by_protocol(request: Request, brief: bool = False) -> Parts:
     """Show every protocol and metric by itself."""
     scored = request.data[~request.data.metric.isin(COSTS)]
@@ -301,12 +296,15 @@ def generic(request: Request) -> Parts:
             columns = chosen.protocol if chosen.metric.nunique() == 1 else chosen.protocol + " " + chosen.metric
             yield Part(f"{name}, {kind}", scores.data_set_table(frame.placed(chosen, columns, frame.SETTINGS)))
         if len(costs := own[own.metric.isin(COSTS)]):
-            about = frame.note(costs, scores.seeds_text(frame.seeds_of(costs)), scores.failures(costs))
+            about = frame.note(costs, scores.seeds_text(costs), scores.failures(costs))
             yield Part(f"{name}, cost", scores.score_table(frame.placed(costs, costs.metric, frame.SETTINGS), about))
 
 
 # A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.reports.
-LAYOUTS: dict[str, Callable[[Request], Parts]] = {"best": best, "best_ablation": best_ablation}
+LAYOUTS: dict[str, Callable[[Request], Parts]] = {
+    "best": best,
+    "best_ablation": lambda asked: by_protocol(replace(asked, baseline=asked.baseline or SUBJECT)),
+}
 
 
 def titled(text: str, name: str) -> str:

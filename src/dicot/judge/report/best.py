@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -47,13 +48,9 @@ class Line:
     runs: pd.DataFrame  # (data set, seed) x contender: the pairs that count
     left_out: set[str]  # data sets that one of CORE lacks
 
-    @property
-    def n_sets(self) -> str:
-        return str(self.runs.index.unique("target").size)
-
-    @property
-    def seeds(self) -> list[int]:
-        return sorted(self.runs.index.unique("seed"))
+    def distinct(self, level: str) -> list[Any]:
+        """The data sets (`target`) or the seeds (`seed`) that count."""
+        return sorted(self.runs.index.unique(level))
 
     def mean(self, name: str) -> float:
         """The mean of a contender; NaN where it was not run."""
@@ -90,8 +87,8 @@ def short_table(data: pd.DataFrame) -> Table:
     lines = {(line.group, line.what.split(" (")[0]): line for line in gain_lines(data)}
     shown = [(title, lines[place]) for title, place in SHORT_ROWS.items() if place in lines]
     cells = {title: mark_best([line.cell(name, "{:.1f}".format) for name in CORE]) for title, line in shown}
-    rows = [(title, [*cells[title], Cell(line.n_sets)]) for title, line in shown]
-    seeds = sorted({seed for _, line in shown for seed in line.seeds})
+    rows = [(title, [*cells[title], Cell(str(len(line.distinct("target"))))]) for title, line in shown]
+    seeds = sorted({seed for _, line in shown for seed in line.distinct("seed")})
     return text_table("data", rows, [*CORE, "sets"], f"{ABOUT[:-1]} {', '.join(map(str, seeds))}. {CHOSEN_ON}")
 
 
@@ -147,7 +144,7 @@ def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str]
         shown = mark_best([line.cell(name, "{:.2f}".format) for name in names])
         gaps = [line.mean(SUBJECT) - line.mean(rival) for rival in RIVALS]
         gained = [Cell(NOT_RUN, ABSENT) if pd.isna(gap) else Cell(f"{gap:+.2f}") for gap in gaps]
-        counts = [Cell(line.n_sets), Cell(", ".join(map(str, line.seeds)))]
+        counts = [Cell(str(len(line.distinct("target")))), Cell(", ".join(map(str, line.distinct("seed"))))]
         rows.append((f"{line.group}: {line.what}", [*shown, *gained, *counts]))
     headings = [*names, *(f"gain on {name}" for name in RIVALS), "sets", "seeds"]
     left_out = sorted(set().union(*(line.left_out for line in lines)), key=natural)
@@ -169,7 +166,7 @@ def second_table(data: pd.DataFrame, lines: Sequence[Line]) -> Table:
     for line in lines:
         ratio = f"{line.mean(SUBJECT) / paper:.2f}" if (paper := line.mean(PAPER)) > 0 else NOT_RUN
         cells = [line.cell(name, seconds_text) for name in names]
-        rows.append((f"{line.group}: {line.what}", [*cells, Cell(ratio), Cell(line.n_sets)]))
+        rows.append((f"{line.group}: {line.what}", [*cells, Cell(ratio), Cell(str(len(line.distinct("target"))))]))
     devices = sorted(set(shown.device) - {""})
     about = note(
         shown.assign(subsets=""),

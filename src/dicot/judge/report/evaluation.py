@@ -29,6 +29,7 @@ from dicot.judge.report.verdict import Trial, Verdict, verdict_table
 from dicot.use.projection import tsne
 
 POINTS = 2000  # of the map
+Embedded = tuple[Features, Features]  # the labelled cases of both parts
 
 
 def write_evaluation(
@@ -97,9 +98,7 @@ def score_parts(trial: Trial, fixed: Sequence[str], contenders: Mapping[str, str
     yield Part("Who is who", text_table("contender", about, ["what it is"], ""))
 
 
-def case_parts(
-    split: Split, hero: str, embedded: tuple[Features, Features], names: Mapping[object, str]
-) -> Iterator[Part]:
+def case_parts(split: Split, hero: str, embedded: Embedded, names: Mapping[object, str]) -> Iterator[Part]:
     """Show some series of each class, and the map and the confusion matrix of one contender."""
     x, y = labelled_cases(split.train).x, embedded[0].y
 
@@ -109,21 +108,14 @@ def case_parts(
     train, test = named(y), named(embedded[1].y)
     classes = np.union1d(train, test)
     channels = split.train.channels or [f"channel {i}" for i in range(1, x.shape[1] + 1)]
-    yield Part(
-        "Some series of each class",
-        figures={"series": partial(class_series, x, train, channels, classes)},
-        text=SERIES,
-    )
+    series = partial(class_series, x, train, channels, classes)
+    yield Part("Some series of each class", figures={"series": series}, text=SERIES)
     guesses = named(fit_linear(embedded[0]).predict(embedded[1].x))
     flat = tsne(embedded[1].x, seed=0, rows=stratified_cap(embedded[1].y, POINTS))
     wrong = flat.points[(guesses != test)[flat.rows]]
-    yield Part(
-        f"Map of the test cases by {hero}",
-        figures={"map": partial(map_panels, {flat.title: (flat.points, test[flat.rows])}, classes, wrong)},
-        text="Ringed: the linear probe with all training labels is wrong about it. `dicot explore` shows the series.",
-    )
-    yield Part(
-        f"Confusion of the linear probe on {hero}",
-        figures={"confusion": partial(confusion, confusion_matrix(test, guesses, labels=classes), classes.tolist())},
-        text="Test cases, all training labels.",
-    )
+    drawn_map = partial(map_panels, {flat.title: (flat.points, test[flat.rows])}, classes, wrong)
+    text = "Ringed: the linear probe with all training labels is wrong about it. `dicot explore` shows the series."
+    yield Part(f"Map of the test cases by {hero}", figures={"map": drawn_map}, text=text)
+    matrix = partial(confusion, confusion_matrix(test, guesses, labels=classes), classes.tolist())
+    text = "Test cases, all training labels."
+    yield Part(f"Confusion of the linear probe on {hero}", figures={"confusion": matrix}, text=text)

@@ -42,17 +42,13 @@ STYLE: Any = {  # matplotlib types its setting names, but is not always installe
     "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
     "text.parse_math": False,  # a class called "$x" is not a formula
     "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
     "axes.axisbelow": True,
     "grid.color": "#eeeeee",
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": "black",
-    "ytick.labelcolor": "black",
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), GREY),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), "black"),
 }
 
 

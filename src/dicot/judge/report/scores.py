@@ -18,6 +18,7 @@ MANY_SETS = 8  # more data sets stand below one another, not side by side
 MAX_REASON = 300  # letters of an error message in a table; the CSV file holds all
 ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a block, as long as there are others
 NOT_MEASURED = "not measured"
+DEVIATION = "Mean ± sample standard deviation over"
 SHORT = 0.001  # seconds that are not worth a number
 Time = tuple[float, str] | None  # seconds, and the device they were measured on
 SPREAD = (
@@ -66,11 +67,18 @@ def score_table(runs: pd.DataFrame, note: str, fixed: Sequence[str] = ()) -> Tab
     return Table(pd.DataFrame(entries, pd.Index(lines, name="contender")), note)
 
 
-def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviation over") -> str:
-    """Say how many runs a number is made of."""
-    if len(seeds) == 1:
-        return f"One run (seed {seeds[0]}), no spread."
-    return f"{what} seeds {', '.join(map(str, seeds))}."
+def seeds_text(data: pd.DataFrame, what: str = DEVIATION, fixed: Sequence[str] = ()) -> str:
+    """Say how many runs a number is made of, and what they differ by. `fixed` are the same for every seed."""
+    seeds = ", ".join(map(str, frame.seeds_of(data)))
+    one, draws = data.seed.nunique() == 1, data.groupby("protocol", sort=False).draw.max()
+    drawn = "; ".join(
+        f"{count} draws of the labelled cases{'' if one else ' with each seed'} for {', '.join(own.index)}"
+        for count, own in draws[draws > 1].groupby(draws, sort=False)
+    )
+    if one:
+        return f"One run (seed {seeds})" + (f"; {what[0].lower()}{what[1:]} {drawn}." if drawn else ", no spread.")
+    same = f" The same for all seeds: {', '.join(fixed)}." if fixed else ""
+    return f"{what} seeds {seeds}{f', and over {drawn}' if drawn else ''}.{same}"
 
 
 def _broken(data: pd.DataFrame) -> pd.DataFrame:
@@ -93,7 +101,7 @@ def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
         line=pd.Categorical(data.contender, data.contender.unique()), column=pd.Categorical(columns, columns.unique())
     )
     bold = best_note(frame.metric_of(runs).map(frame.direction))
-    sentences = (_spread_text(data, fixed), *frame.subset_notes(data), bold, failures(data))
+    sentences = (seeds_text(data, fixed=fixed), *frame.subset_notes(data), bold, failures(data))
     return score_table(runs, " ".join(filter(None, sentences)), fixed)
 
 
@@ -138,28 +146,13 @@ def evaluation_table(data: pd.DataFrame, fixed: Sequence[str] = (), descriptions
     return replace(table, note=" ".join(filter(None, (table.note, equal_note(list(shared.values()))))), about=about)
 
 
-def _spread_text(data: pd.DataFrame, fixed: Sequence[str]) -> str:
-    """Say what the numbers behind ± differ by."""
-    seeds = frame.seeds_of(data)
-    draws = data.groupby("protocol", sort=False).draw.max()
-    each = " with each seed" if len(seeds) > 1 else ""
-    drawn = "; ".join(
-        f"{count} draws of the labelled cases{each} for {', '.join(own.index)}"
-        for count, own in draws[draws > 1].groupby(draws, sort=False)
-    )
-    if drawn and len(seeds) == 1:
-        return f"One run (seed {seeds[0]}); mean ± sample standard deviation over {drawn}."
-    text = f"{seeds_text(seeds)[:-1]}, and over {drawn}." if drawn else seeds_text(seeds)
-    return text + (f" The same for all seeds: {', '.join(fixed)}." if fixed and len(seeds) > 1 else "")
-
-
 def data_set_table(runs: pd.DataFrame) -> Table:
     """Show the mean of every line on every data set."""
     frame.require_controls(runs, "Scores per data set")
     few = runs.column.nunique() <= MANY_SETS
     about = frame.note(
         runs,
-        seeds_text(frame.seeds_of(runs)),
+        seeds_text(runs),
         f"Shown: {frame.metric_name(runs)}. {best_note(frame.metric_of(runs).map(frame.direction))}",
         failures(runs) if few else "Failures are listed with their reasons.",
     )
@@ -317,7 +310,7 @@ def standing_table(block: Block) -> Table:
     about = frame.note(
         block.runs,
         block.missing_text(),
-        seeds_text(frame.seeds_of(block.runs)),
+        seeds_text(block.runs),
         SPREAD if many else "",
         f"Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets{on}, where each run was alone.",
         "Without a rank: controls, which come along." if len(block.lines) < len(table) else "",
