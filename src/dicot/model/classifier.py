@@ -35,7 +35,7 @@ from dicot.methods.supervised import Supervised, count_classes
 from dicot.model.embedding import embed, pooled, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import reading
-from dicot.model.fitting import EncoderEstimator, columns_of, finished, seed_from, seeded_weights, train_with_bar
+from dicot.model.fitting import EncoderEstimator, columns_of, seed_from, seeded_weights, train_with_bar
 from dicot.model.presets import merge_recipe, names_places
 from dicot.nets.encoders import Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun
@@ -221,7 +221,8 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
             method = Supervised(self._first_encoder(train), pool=pooling)
         run = TrainingRun(method, train, recipe, seed, **options)
         history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
-        networks = {"encoder_": finished(method.trained_encoder()), "head_": method.head.cpu().float().eval()}
+        method.cpu().float().eval()
+        networks = {"encoder_": method.trained_encoder(), "head_": method.head}
         return {**networks, "recipe_": recipe, "history_": history, "pooling_": pooling}
 
     def _tune(self, train: Windows, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,7 +271,7 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         log.info("kept the %s: %s", f"weights of step {tuned.step}" if head else "frozen probe", tuned.reason)
         folded = (head or fit_head(frozen, y)).folded()
         how = {"recipe_": recipe, "history_": history, "pooling_": pooling, "tuned_": tuned}
-        return {"encoder_": finished(encoder), "head_": folded.eval(), **how}
+        return {"encoder_": encoder.cpu().float().eval(), "head_": folded.eval(), **how}
 
     def _prepare(self, X: Any, y: Any) -> tuple[Preparation, Windows]:
         if isinstance(X, Cases) and not isinstance(X, Windows):

@@ -12,7 +12,7 @@ from dicot.core.errors import InputError, MissingExtraError, ModelFileError, bri
 from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.core.storage import check_format, check_hash, has_hash
 from dicot.data.cases import Array, name_cases, write_rows
-from dicot.data.conversion import Conversion, swallows
+from dicot.data.conversion import swallows
 from dicot.data.preparation import Preparation
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
@@ -92,7 +92,11 @@ class OnnxEmbedder:
         groups = list(preparation.apply(X))
         target = make(sum(len(cases) for _, cases in groups), width)
         for index, cases in groups:
-            self._refuse_rounding(cases)
+            if self.about["scale"] is not None and swallows(cases):  # the model scales in float64
+                raise InputError(
+                    "The values of a channel differ by less than float32 can tell apart at their size, and "
+                    f"{self.path} takes float32. Subtract what they have in common before you fit and export a model."
+                )
             if cases.length > cases.lengths[cases.index].max():
                 refuse_beyond(
                     memory_of(None),
@@ -104,29 +108,16 @@ class OnnxEmbedder:
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
             for start in range(0, len(cases), at_once):
                 rows = slice(start, start + at_once)
-                values = self._run(output, cases[rows])
+                try:
+                    values = self.session.run([output], {INPUT: cases[rows]})[0]
+                except Exception as error:  # a graph that another program changed may fail only now
+                    said = f"{self.path} cannot be run by onnxruntime ({brief(error)})."
+                    raise ModelFileError(f"{said} Export the model again.") from error
                 bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
                 if len(bad):
                     raise InputError(f"The values of {name_cases(index[rows][bad])} are too large for this model.")
                 write_rows(target, index[rows], values)
         return target
-
-    def _run(self, output: str, cases: Any) -> Array:
-        try:
-            values: Array = self.session.run([output], {INPUT: cases})[0]
-        except Exception as error:  # as in _session: a graph that another program changed may fail only now
-            raise ModelFileError(
-                f"{self.path} cannot be run by onnxruntime ({brief(error)}). Export the model again."
-            ) from error
-        return values
-
-    def _refuse_rounding(self, cases: Conversion) -> None:
-        """The model scales in float64; its file is given float32, which must tell the values apart."""
-        if self.about["scale"] is not None and swallows(cases):
-            raise InputError(
-                f"The values of a channel differ by less than float32 can tell apart at their size, and {self.path} "
-                "takes float32. Subtract what they have in common before you fit and export a model."
-            )
 
 
 def _session(threads: int | None, data: bytes) -> Any:

@@ -27,7 +27,6 @@ from dicot.model.files import qualified_name, reading
 from dicot.model.fitting import (
     EncoderEstimator,
     columns_of,
-    finished,
     load_initial,
     refuse_non_finite,
     seed_from,
@@ -314,7 +313,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         return _Fit(learned, encoder, train, run)
 
     def _finish(self, fit: _Fit, history: History) -> None:
-        encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
+        encoder = (fit.encoder if fit.run is None else fit.run.method.trained_encoder()).cpu().float().eval()
         features = fit.learned["features_"]
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws

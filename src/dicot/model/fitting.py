@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from dicot.core.device import PROCESS_WIDE
-from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError, is_whole
+from dicot.core.errors import InputError, ModelFileError, is_whole
 from dicot.core.progress import Bar
 from dicot.core.transfer import ThreadedArray
 from dicot.data.cases import Array, Cases, name_cases, write_rows
@@ -215,18 +215,6 @@ def _has_columns(X: Any) -> bool:
         rows = all(isinstance(row, list) and not any(map(np.ndim, row)) for row in X)
         return rows and len({len(row) for row in X}) == 1
     return getattr(X, "ndim", None) == 2
-
-
-def finished(encoder: Encoder) -> Encoder:
-    """Return a trained encoder on the CPU in eval mode; refuse one that can give nothing but NaN."""
-    encoder = encoder.cpu().float().eval()
-    bad = [name for name, tensor in encoder.state_dict().items() if not tensor.isfinite().all()]
-    if bad:
-        raise NonFiniteLossError(
-            f"After training {len(bad)} of the encoder's tensors hold NaN or inf, {bad[0]} among them. "
-            "Scale the data (prepare={'scale': 'dataset'}) or lower lr."
-        )
-    return encoder
 
 
 def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool) -> History:

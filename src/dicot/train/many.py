@@ -123,7 +123,11 @@ def _together(
         outcome: History | Exception | None
         try:
             with current.lane, current.draws:
-                outcome = _turn(current.steps)
+                for _ in range(TURN):
+                    next(current.steps)
+            outcome = None
+        except StopIteration as end:
+            outcome = end.value
         except Exception as error:
             outcome = error
         seconds[current.number] += time.perf_counter() - started
@@ -144,14 +148,3 @@ def _together(
         if isinstance(outcome, History):
             outcome.seconds = seconds[current.number]
         yield current.number, outcome
-
-
-def _turn(steps: Generator[None, None, History]) -> History | None:
-    """Take a few steps of a run, and give its history once it has ended."""
-    try:
-        for _ in range(TURN):
-            next(steps)
-    except StopIteration as end:
-        history: History = end.value
-        return history
-    return None

@@ -7,6 +7,7 @@ plan and then replayed without the host, which for small networks is slower than
 import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -44,13 +45,13 @@ class Captured(NamedTuple):
 Stepper = Callable[[Inputs, Hashable], Outcome]  # what a batch is made of, plan -> outcome
 
 
+@dataclass
 class EagerStepper:
     """Takes steps op by op; the reference for the others."""
 
-    def __init__(
-        self, method: Method, optimiser: torch.optim.Optimizer, source: BatchSource, plans: Sequence[Hashable]
-    ) -> None:
-        self.method, self.optimiser, self.source = method, optimiser, source
+    method: Method
+    optimiser: torch.optim.Optimizer
+    source: BatchSource
 
     def __call__(self, inputs: Inputs, plan: Hashable) -> Outcome:
         batch = self.source.batch(inputs)
@@ -74,7 +75,7 @@ class GraphStepper:
     def __init__(
         self, method: Method, optimiser: torch.optim.Optimizer, source: BatchSource, plans: Sequence[Hashable]
     ) -> None:
-        self.eager = EagerStepper(method, optimiser, source, plans)
+        self.eager = EagerStepper(method, optimiser, source)
         self.optimiser, self.device = optimiser, source.device
         counts = Counter(map(_program, plans))
         often = [program for program, count in counts.most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
@@ -166,21 +167,17 @@ def _program(plan: Hashable) -> Hashable:
     return Places if isinstance(plan, Places) else plan
 
 
-STEPPERS: dict[str, type[EagerStepper] | type[GraphStepper]] = {"eager": EagerStepper, "graphs": GraphStepper}
-
-
 def build_stepper(
     name: str, method: Method, optimiser: torch.optim.Optimizer, source: BatchSource, plans: Sequence[Hashable]
 ) -> Stepper:
     """Make the stepper of this name; "auto" is graphs on a GPU. Where graphs are impossible, the log says why."""
-    if name == "auto":
-        name = "graphs" if source.device.type == "cuda" else "eager"
-    kind = lookup(STEPPERS, name, "stepper")
-    obstacle = _obstacle(method, optimiser, source.device) if kind is GraphStepper else ""
-    if obstacle:
+    lookup(dict.fromkeys(("auto", "eager", "graphs")), name, "stepper")
+    if name == "eager" or (name == "auto" and source.device.type != "cuda"):
+        return EagerStepper(method, optimiser, source)
+    if obstacle := _obstacle(method, optimiser, source.device):
         log.warning("%s; the steps run op by op on %s", obstacle, source.device)
-        kind = EagerStepper
-    return kind(method, optimiser, source, plans)
+        return EagerStepper(method, optimiser, source)
+    return GraphStepper(method, optimiser, source, plans)
 
 
 def _obstacle(method: Method, optimiser: torch.optim.Optimizer, device: torch.device) -> str:

@@ -141,8 +141,6 @@ def join_ranks(*, device: str = "auto", timeout: float = TIMEOUT) -> Iterator[Ra
     if place.world == 1:
         yield ALONE
         return
-    if _current.several:
-        raise InputError("This process has joined the others already; call join_ranks once.")
     backend, wait = _take_device(device, place), timedelta(seconds=timeout)
     try:
         store: Any
