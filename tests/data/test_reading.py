@@ -10,7 +10,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Reading, inspect_recordings, suggest_windows
-from dicot.data.reading import read_toml, seconds_text, toml_of, window_length, window_stride
+from dicot.data.reading import read_toml, seconds_text, time_steps, toml_of
 
 WHOLE: dict[str, Any] = {
     "window": "2.56s",
@@ -47,18 +47,18 @@ def test_a_reading_is_the_same_after_json_and_what_is_none_is_not_said() -> None
     ("window", "steps"), [(128, 128), ("128", 128), ("2.56s", 128), ("500ms", 25), ("1 min", 3000), (".1s", 5)]
 )
 def test_lengths(window: str | int, steps: int) -> None:
-    assert window_length(window, 50.0) == steps
+    assert time_steps(window, 50.0) == steps
 
 
 @pytest.mark.parametrize(("stride", "steps"), [(3, 3), ("50%", 64), ("0.1%", 1), ("1s", 50), ("100 %", 128)])
 def test_strides(stride: str | int, steps: int) -> None:
-    assert window_stride(stride, 128, 50.0) == steps
+    assert time_steps(stride, 50.0, 128) == steps
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(2.56, "2.56s"), (120, "120s"), (0.0125, "0.0125s"), (1 / 3, "0.333s")])
 def test_times_as_text(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
-    assert window_length(text, 1e5) == pytest.approx(seconds * 1e5, rel=1e-2)
+    assert time_steps(text, 1e5) == pytest.approx(seconds * 1e5, rel=1e-2)
 
 
 def test_a_toml_says_what_a_reading_holds(tmp_path: Path) -> None:

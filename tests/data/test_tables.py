@@ -77,7 +77,6 @@ def test_policies_are_handed_on() -> None:
         ({"who": [1.0, np.nan, 1.0, 2.0]}, {}, "'who'.*row 1"),
         ({"who": ["a", "", "a", "b"]}, {}, "'who'.*row 1"),
         ({"who": np.array(["2020", "NaT", "2020", "2021"], "M8[Y]")}, {}, "'who'.*row 1"),
-        ({"who": np.array([{}, [], 1, 2], dtype=object)}, {}, "'who'"),
         ({"v": [1]}, {}, "equally long"),
         ({"u": list("abcd"), "v": list("abcd"), "person": list("abcd")}, {}, "no channel"),
         ({k: [] for k in TABLE}, {"channels": ["u"]}, "0 rows"),

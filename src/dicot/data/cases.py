@@ -189,10 +189,7 @@ UNEQUAL: dict[str, Callable[[Array, int], Array]] = {"error": pad, "pad": pad, "
 
 
 def interpolate(case: Array) -> Array:
-    """Fill NaN linearly in time and extend the edges: (C, T) -> (C, T).
-
-    A channel without any value stays as it is, for whoever knows its name to refuse.
-    """
+    """Fill NaN linearly in time and extend the edges, (C, T); a channel without any value stays as it is."""
     out = case.copy()
     time = np.arange(case.shape[1])
     for channel in out:

@@ -4,9 +4,10 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, LayoutWarning
@@ -23,9 +24,6 @@ from dicot.data.labels import (
 from dicot.data.readers import read_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.tables import table_cases
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +50,31 @@ class Windows(Cases):
     rate: float | None = None  # time steps per second
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", self.x.shape)
-        if self.segments is not None:
-            n, c, length = self.segments.shape if self.segments.ndim == 3 else (0, 0, 0)
-            if (n, c) != self.x.shape[:2] or length < self.x.shape[2]:
-                raise InputError(
-                    f"Segments must have the cases and channels of x, {self.x.shape}, and at least its time steps; "
-                    f"got {self.segments.shape}."
-                )
-        for what, value in _checked_identity(self).items():
+        known: dict[str, Any] = {"shape": self.x.shape}
+        for what, kind in (("recording", None), ("start", np.float64), ("end", np.float64)):
+            if (values := getattr(self, what)) is not None:
+                known[what] = np.asarray(values, kind)
+                if known[what].shape != self.x.shape[:1] or known[what].dtype.kind not in "Uf":
+                    raise InputError(
+                        f"{what} must have one value for each of the {len(self.x)} cases: a name or a time."
+                    )
+        if (self.start is None) != (self.end is None):
+            raise InputError("start and end belong together. Pass both or neither.")
+        if self.start is not None and len(wrong := np.flatnonzero(~(known["end"] > known["start"]))):
+            raise InputError(
+                f"A window must end after its start; {name_cases(wrong)} does not: {known['start'][wrong[0]]:g} to "
+                f"{known['end'][wrong[0]]:g}. The end is where the last time step is over: add one step to its time."
+            )
+        if self.channels is not None:
+            known["channels"] = check_channel_names(self.channels, self.x.shape[1])
+        if self.rate is not None:
+            known["rate"] = check_rate(self.rate)
+        if self.segments is not None and (
+            self.segments.shape[:2] != self.x.shape[:2] or self.segments.shape[2] < self.x.shape[2]
+        ):
+            shapes = f"{self.x.shape}, and its time steps or more; got {self.segments.shape}"
+            raise InputError(f"Segments must have the cases and channels of x, {shapes}.")
+        for what, value in known.items():
             object.__setattr__(self, what, value)
 
     @classmethod
@@ -115,8 +129,9 @@ class Windows(Cases):
         name : of the result, for reports
         policies : unequal, missing, scale and length, as for `from_array`
         """
-        roles = {"case": case, "time": time, "label": label, "group": group}
-        cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
+        named = {"channels": channels and tuple(channels), "ignore": tuple(ignore) or None}
+        reading = Reading(case=case, time=time, label=label, group=group).replace(**named)
+        cases, y, groups, _, names = table_cases(table, reading)
         return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
 
     @classmethod
@@ -153,9 +168,9 @@ class Windows(Cases):
         """
         if window is None:
             return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
-        recordings, reading = recordings_in_memory(
-            X, window, stride, labels=y, groups=group, layout=layout, missing=missing, **options
-        )
+        cutting = {key: options.pop(key) for key in ("gap", "keep_tail") if key in options}
+        reading = Reading(window, stride, missing=missing, **cutting)
+        recordings = recordings_in_memory(X, reading, y, group, layout, **options)
         warn_of_layout(len(recordings[0].channels), max(one.n_times for one in recordings), layout)
         windows = cls(**settled_plan(recordings, reading).fields(), name=name)
         return windows if options.get("channels") else replace(windows, channels=None)
@@ -190,21 +205,17 @@ class Windows(Cases):
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
             rows = rows.astype(np.intp) if rows.size == 0 else rows
-        facts = ("y", "group", "recording", "start", "end")
-        chosen: dict[str, Any] = {what: getattr(self, what)[rows] for what in facts if getattr(self, what) is not None}
-        if self.segments is not None:
-            chosen["segments"] = np.ascontiguousarray(self.segments[rows])
-        return replace(self, x=np.ascontiguousarray(self.x[rows]), **chosen)
+        facts = ("x", "y", "group", "recording", "start", "end", "segments")
+        chosen: dict[str, Any] = {
+            what: np.ascontiguousarray(part[rows]) for what in facts if (part := getattr(self, what)) is not None
+        }
+        return replace(self, **chosen)
 
-    def to_pandas(self) -> "pd.DataFrame":
+    def to_pandas(self) -> pd.DataFrame:
         """Return a frame with one row per window: recording, start, end, group and label; what is not known is None."""
-        import pandas as pd
-
         label = self.y
         if label is not None and label.dtype.kind == "U":
-            known = labelled(label)
-            label = label.astype(object)
-            label[~known] = None
+            label = np.array([text or None for text in label.tolist()], dtype=object)
         facts = {"recording": self.recording, "start": self.start, "end": self.end, "group": self.group, "label": label}
         return pd.DataFrame(facts, index=pd.RangeIndex(len(self)))
 
@@ -216,36 +227,8 @@ class Windows(Cases):
         return hashlib.sha256(both.encode()).hexdigest()[:16]
 
 
-def _checked_identity(windows: Windows) -> dict[str, Any]:
-    """Return what is known of a case's place in a recording, converted; refuse what fits no case."""
-    n = len(windows)
-    known: dict[str, Any] = {}
-    if (windows.start is None) != (windows.end is None):
-        raise InputError("start and end belong together. Pass both or neither.")
-    for what, kind in (("recording", None), ("start", np.float64), ("end", np.float64)):
-        if (values := getattr(windows, what)) is not None:
-            known[what] = np.asarray(values, kind)
-            if known[what].shape != (n,) or known[what].dtype.kind not in "Uf":
-                raise InputError(f"{what} must have one value for each of the {n} cases: a name, or a time.")
-    if "start" in known:
-        start, end = known["start"], known["end"]
-        if len(wrong := np.flatnonzero(~(np.isfinite(start) & np.isfinite(end) & (end > start)))):
-            raise InputError(
-                f"A window must end after its start; {name_cases(wrong)} does not: {start[wrong[0]]:g} to "
-                f"{end[wrong[0]]:g}. The end is where the last time step is over: add one step to its time."
-            )
-    if windows.channels is not None:
-        known["channels"] = check_channel_names(windows.channels, windows.n_channels)
-    if windows.rate is not None:
-        known["rate"] = check_rate(windows.rate)
-    return known
-
-
 def keep_identity(before: Windows, after: Windows, unequal: str = "error") -> Windows:
-    """Return `after`, the same cases under other policies, with recordings, times, channel names and rate of `before`.
-
-    Cases that were padded or cropped keep the place that they came from, resampled ones get the rate that fits.
-    """
+    """Return `after`, `before` under other policies, with its recordings, times, channels, and the rate that fits."""
     rate, start, end = before.rate, before.start, before.end
     if unequal == "resample" and before.n_times != after.n_times:
         if min(before.n_times, after.n_times) == 1:
@@ -273,19 +256,8 @@ def check_collection(
 ) -> Windows:
     """Check cases and turn them into Windows, or raise an InputError that says what to change.
 
-    The result shares memory with X where nothing had to be changed.
-
-    Parameters
-    ----------
-    X : an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,) arrays, tensors, a data frame, or Windows. NaN in all
-        channels at the end of a case means that the case is shorter
-    y, group : one label, and one group such as a person, for each case
-    layout : "nct", or "ntc" where time comes before channels
-    unequal : "error", "pad", "crop" or "resample" for cases of unequal length
-    missing : "error", "interpolate" or "zero" for NaN
-    scale : None, "dataset" (z-score per channel), "case", or a Scale that was fitted before
-    length : time steps of every case, where `unequal` may change them
-    name : of the result, for reports
+    Parameters are those of `Windows.from_array` for cases, with `unequal`, `scale` and `length` among its options. The
+    result shares memory with X where nothing had to be changed.
     """
     segments, given = None, X if isinstance(X, Windows) else None
     if isinstance(X, Windows):

@@ -83,9 +83,11 @@ class Conversion(Cases):
 
     def whole(self, *, own: bool = False) -> FloatArray:
         """Return all of it as one array; the cases themselves where they are one, with `own` only writable ones."""
-        if self._is_whole() and not (own and is_mapped(self.cases)):
-            assert isinstance(self.cases, np.ndarray)
-            return self.cases
+        x, changed = self.cases, self.scale is not None or self.order is not None or self.gaps.any()
+        if isinstance(x, np.ndarray) and not changed and not (own and is_mapped(x)):
+            same = x.dtype == self.dtype and x.shape == self.shape and x.flags.c_contiguous
+            if same and (self.lengths == self.length).all():
+                return x
         out = np.empty(self.shape, self.dtype if self.scale is None else np.float32)
         for rows in pieces(self.shape):
             out[rows] = self[rows]
@@ -107,19 +109,6 @@ class Conversion(Cases):
         if len(self) < len(self.cases):
             said.append(hashlib.sha256(self.index.tobytes()).hexdigest())
         return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
-
-    def _is_whole(self) -> bool:
-        cases = self.cases
-        return (
-            isinstance(cases, np.ndarray)
-            and cases.dtype == self.dtype
-            and cases.flags.c_contiguous
-            and cases.shape == self.shape
-            and self.scale is None
-            and self.order is None
-            and not self.gaps.any()
-            and bool((self.lengths == self.length).all())
-        )
 
     def _of_one_length(self, index: Array) -> Array:
         lengths, change, fill = self.lengths[index], UNEQUAL[self.unequal], MISSING[self.missing]
@@ -167,10 +156,7 @@ def convert(
     length: int | None = None,
     order: Sequence[int] | None = None,
 ) -> Conversion:
-    """Make X cases of one length by these policies (see check_collection), with a type that can tell values apart.
-
-    scale="dataset" is fitted to X.
-    """
+    """Make X cases of one length by these policies, with a type that can tell values apart."""
     plain = look(X, layout, missing, scale, order)
     if unequal == "error" and not isinstance(plain.cases, Cases):
         short = np.flatnonzero(plain.lengths < [case.shape[1] for case in plain.cases])

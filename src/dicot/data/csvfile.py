@@ -154,29 +154,27 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
     check_names(names)
     texts = [i for i, name in enumerate(names) if name in named]
     frame = sheet.frame(True, texts)
-    return {name: to_names(frame[i]) if i in texts else _to_values(frame[i]) for i, name in enumerate(names)}
+    columns = {}
+    for i, name in enumerate(names):
+        if i in texts:
+            columns[name] = to_names(frame[i])
+        elif frame[i].dtype.kind in "iuf":
+            columns[name] = np.asarray(frame[i])
+        else:  # text, such as dates; "" for none
+            columns[name] = np.asarray(frame[i].fillna("").str.strip(), dtype=object)
+    return columns
 
 
 def to_names(column: pd.Series) -> Array:
-    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way.
-
-    pandas writes 1.0 for 1 where a cell of the column is empty: it is 1 all the same.
-    """
+    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way."""
     codes, found = column.factorize()
-    texts = [plain_text(str(text).strip()) for text in found]
+    texts = [plain_text(str(text).strip()) for text in found]  # beside an empty cell pandas writes 1.0 for 1
     if not (codes < 0).any():
         numbers = [int(text) if text.lstrip("-").isdecimal() and len(text) < 21 else None for text in texts]
         whole = all(n is not None and str(n) == text for n, text in zip(numbers, texts, strict=True))
         if texts and whole and all(-(2**63) <= n < 2**63 for n in numbers if n is not None):
             return np.asarray(np.array(numbers, dtype=np.int64)[codes])
     return np.asarray(np.array([*texts, ""], dtype=np.str_)[codes])
-
-
-def _to_values(column: pd.Series) -> Array:
-    """Return a time or a channel as whole numbers, numbers or text (dates), "" for none, whatever all cells are."""
-    if column.dtype.kind in "iuf":
-        return np.asarray(column)
-    return np.asarray(column.fillna("").str.strip(), dtype=object)
 
 
 def read_csv(path: Path, reading: Reading) -> Parts:
@@ -196,21 +194,15 @@ _RAMP = 7  # steps that are even by chance are fewer
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def read_rows(
-    sheet: Sheet,
-    label: str | None = None,
-    group: str | None = None,
-    ignore: Sequence[str] | None = None,
-    header: bool | None = None,
-) -> tuple[Array, Array | None, Array | None, str]:
+def read_rows(sheet: Sheet, reading: Reading) -> tuple[Array, Array | None, Array | None, str]:
     """Return cases (N, 1, T), labels, groups, and what was read in words.
 
     `label`, `group` and those to `ignore` are names of columns, or "first" or "last". Empty cells are missing values,
     and after the last value of a row mean a shorter case. Where `header` is None, the first row is taken for names if a
     column is named or all its cells are text, and for a case if all are numbers; anything in between is refused.
     """
-    width = len(sheet.rows[0])
-    roles = {role: c for role, c in (("label", label), ("group", group)) if c is not None}
+    width, header, ignore = len(sheet.rows[0]), reading.header, reading.ignore
+    roles = {role: c for role in ("label", "group") if (c := getattr(reading, role)) is not None}
     given = [*roles.values(), *(ignore or ())]
     by_name = [c for c in given if c not in _ENDS]
     if header is None:

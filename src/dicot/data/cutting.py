@@ -25,7 +25,6 @@ from dicot.data.labels import (
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
 from dicot.data.timestamps import (
-    GAP,
     SAME_RATE,
     Seconds,
     check_stamps,
@@ -134,7 +133,9 @@ class Cut:
             for run in runs:
                 n = run.stop - run.start
                 lengths[track.name] = max(n, lengths.get(track.name, 0))
-                at = _starts(n, self.length, self.stride, self.reading.keep_tail)
+                at = np.arange(0, n - self.length + 1, self.stride)
+                if self.reading.keep_tail and len(at) and at[-1] + self.length < n:
+                    at = np.append(at, n - self.length)
                 tail, short = (n - int(at[-1]) - self.length, 0) if len(at) else (0, n * (n < held[track.name]))
                 left = left.plus((0, short, 0, tail))
                 values.append(_filled(track, run, self.reading.missing) if len(at) else track.values[:, run])
@@ -154,10 +155,7 @@ class Cut:
         return CutPlan(self, values, starts, known, left, lengths)
 
     def _tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
-        """Return recordings as they are cut: channels in one order, values on an even grid where that was asked for.
-
-        A resampled one comes in pieces of its name, the stretches between its gaps.
-        """
+        """Return recordings as they are cut: channels in one order, resampled between gaps where asked for."""
         out = []
         for one in recordings:
             rows = [one.channels.index(channel) for channel in self.channels]
@@ -225,10 +223,7 @@ def settled_plan(recordings: Sequence[Recording], reading: Reading) -> CutPlan:
 def settle(
     outlines: Sequence[Outline], reading: Reading, known: tuple[tuple[str, ...], float | None] | None = None
 ) -> Cut:
-    """Find what holds for all recordings, or refuse what does not agree.
-
-    `known` are channels and rate of windows that were cut before, which these recordings must have too.
-    """
+    """Find what holds for all recordings, and for what was cut before (`known`); refuse what does not agree."""
     first, channels = ("what was cut before", known[0]) if known else (repr(outlines[0].name), outlines[0].channels)
     found: dict[str, tuple[str, str]] = {}  # channel -> unit, recording
     for one in outlines:
@@ -252,20 +247,16 @@ def settle(
 
 def recordings_in_memory(
     arrays: Any,
-    window: str | int,
-    stride: str | int,
-    *,
+    reading: Reading,
     labels: Any = None,
     groups: Any = None,
     layout: str = "nct",
-    missing: str = "error",
-    keep_tail: bool = False,
+    *,
     rate: float | None = None,
     channels: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     times: Any = None,
-    gap: float = GAP,
-) -> tuple[list[Recording], Reading]:
+) -> list[Recording]:
     """Make recordings of arrays, as `Windows.from_array` describes them."""
     single = not isinstance(arrays, list | tuple) and to_array(arrays).ndim <= 2
     tracks = to_cases([arrays] if single else arrays, layout)
@@ -279,7 +270,7 @@ def recordings_in_memory(
     for what, given in (("y", labels), ("group", groups), ("names", names), ("times", times)):
         if given is not None and (isinstance(given, str) or not hasattr(given, "__len__") or len(given) != n):
             raise InputError(f"{what} must hold one entry for each of the {n} recording(s); got {given!r}.")
-    reading = Reading(window, stride, missing=missing, gap=gap, keep_tail=keep_tail)
+    window = reading.window
     if isinstance(window, int) and n_channels >= window > longest:
         raise InputError(
             f"No recording is as long as a window of {window} time steps: {n_channels} channel(s) of at most {longest} "
@@ -300,7 +291,7 @@ def recordings_in_memory(
             for what, given, default, check in (("y", labels, None, check_labels), ("group", groups, i, check_groups))
         )
         found.append(Recording(str(i) if names is None else names[i], values, called, stamps, own, label, group))
-    return found, reading
+    return found
 
 
 def _of_steps(value: Any, n_times: int, what: str, check: Callable[..., Array]) -> Array:
@@ -414,13 +405,6 @@ def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:
             UnevenSamplingWarning,
             stacklevel=3,
         )
-
-
-def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
-    starts = np.arange(0, n_times - length + 1, stride)
-    if keep_tail and len(starts) and starts[-1] + length < n_times:
-        starts = np.append(starts, n_times - length)
-    return starts
 
 
 def _per_window(values: Sequence[Any], starts: Sequence[Array], length: int) -> Array:

@@ -12,7 +12,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.cutting import LeftOut
 from dicot.data.readers import named_recordings, read_file, stem_of
-from dicot.data.reading import Reading, Source, seconds_text, window_length, window_stride
+from dicot.data.reading import Reading, Source, seconds_text, time_steps
 from dicot.data.recording import Recording
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
@@ -63,10 +63,7 @@ class Suggestion:
 
 
 def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
-    """Look at every recording of a folder, pattern, file or list, one file in memory at a time.
-
-    A file that cannot be read is a row with its problem. `options` are fields of the reading, which win.
-    """
+    """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
     rows = []
     for name, file in named_recordings(source).items():
@@ -112,10 +109,7 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
 
 
 def sparkline(values: Array, width: int = _WIDTH) -> str:
-    """Draw how far values (C, T) are from the median of their channel, in its standard deviations, over time.
-
-    A blank is a stretch without any value.
-    """
+    """Draw how far values (C, T) are from their median over time, in standard deviations; a blank has no value."""
     spread = np.nanstd(values, axis=1, keepdims=True, dtype=np.float64)
     apart = np.abs(values - np.nanmedian(values, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
     parts = np.array_split(apart, min(width, values.shape[1]), axis=1)
@@ -126,10 +120,7 @@ def sparkline(values: Array, width: int = _WIDTH) -> str:
 
 
 def usual_period(values: Array) -> float | None:
-    """Return the period of values (C, T) as a whole, or else the median period of those stretches that have one.
-
-    Who walks in one part of a recording and sits in another has no period on the whole. None if few stretches have one.
-    """
+    """Return the period of values (C, T), or else the median of those stretches that have one, if they are not few."""
     whole = dominant_period(values)
     n_stretches = values.shape[1] // _STRETCH
     if whole is not None or not n_stretches:
@@ -152,7 +143,9 @@ def dominant_period(values: Array) -> float | None:
     x = _flat(values[:, first : first + n_times])
     if n_times < _FEWEST or not len(x):
         return None
-    correlation = _autocorrelation(x)  # up to a half of the recording
+    spectrum = np.fft.rfft(x, 2 * n_times, axis=1)
+    sums = np.fft.irfft((spectrum * spectrum.conj()).real, axis=1)[:, : n_times // 2 + 1].mean(axis=0)
+    correlation = sums / (n_times - np.arange(len(sums)))  # for lags up to a half of the recording
     negative = np.flatnonzero(correlation < 0)
     if not len(negative):
         return None
@@ -170,7 +163,10 @@ def dominant_period(values: Array) -> float | None:
     again = correlation[2 * lag - near : 2 * lag + near + 1].max(initial=0.0)
     if lag >= half or again < correlation[lag] / 2:
         return None
-    return _vertex(correlation, lag)
+    # The peak lies between time steps: the top of the parabola through it and its neighbours.
+    left, middle, right = correlation[lag - 1 : lag + 2]
+    bend = left - 2 * middle + right
+    return float(lag + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(lag)
 
 
 def _flat(values: Array) -> NDArray[np.float64]:
@@ -188,22 +184,6 @@ def _flat(values: Array) -> NDArray[np.float64]:
     return np.array(rows).reshape(-1, values.shape[1])
 
 
-def _autocorrelation(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean autocorrelation of channels (C, T) for lags up to T / 2, by Fourier transform."""
-    n_times = x.shape[1]
-    spectrum = np.fft.rfft(x, 2 * n_times, axis=1)
-    sums = np.fft.irfft((spectrum * spectrum.conj()).real, axis=1)[:, : n_times // 2 + 1].mean(axis=0)
-    overlap: NDArray[np.float64] = sums / (n_times - np.arange(len(sums)))
-    return overlap
-
-
-def _vertex(curve: Array, at: int) -> float:
-    """Return the place of a peak between time steps, by the parabola through it and its neighbours."""
-    left, middle, right = curve[at - 1 : at + 2]
-    bend = left - 2 * middle + right
-    return float(at + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(at)
-
-
 def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -> Suggestion:
     """Suggest window, stride, scale and more for inspected recordings. These are starting points, not findings.
 
@@ -213,56 +193,37 @@ def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -
     if not sound:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
     said = reading or Reading()
-    rate, differ = _rates(sound)
+    rates = [row.rate for row in sound if row.rate is not None]
+    rate = float(np.median(rates)) if len(rates) == len(sound) else None
     window, steps, reason = _window(sound, rate)
     stride, stride_reason = _stride(sound, steps)
-    found = {
-        "channels": _channels(sound, said),
+    common = tuple(name for name in sound[0].channels if all(name in row.channels for row in sound))
+    asked = "those asked for" if said.channels else "all columns of numbers"
+    shared = any(set(row.channels) != set(common) for row in sound)
+    found: dict[str, tuple[Any, str]] = {
+        "channels": (common or None, "those that all recordings have" if shared else asked),
         "window": (window, reason),
         "stride": (stride, stride_reason),
-        "rate": (float(f"{rate:.4g}"), f"{differ}; this is the median.") if rate is not None and differ else (None, ""),
-        "missing": _missing(sound),
         "scale": _scale(sound),
     }
-    left = _left_out(sound, steps, stride) if found["rate"][0] is None else None
+    if rate is not None and any(abs(one - rate) > SAME_RATE * rate for one in rates):
+        differ = f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
+        found["rate"] = float(f"{rate:.4g}"), differ
+    if lacking := [row.missing for row in sound if row.missing]:
+        count = f"{len(lacking)} of {len(sound)} recordings miss values, up to {max(lacking):.1%} of one."
+        found["missing"] = "interpolate", count
+    left = None if "rate" in found else _left_out(sound, steps, stride)
     settled = said.replace(**{key: value for key, (value, _) in found.items() if value is not None})
     return Suggestion(settled, {key: why for key, (_, why) in found.items() if why}, left)
 
 
-def _channels(rows: Sequence[Inspected], said: Reading) -> tuple[tuple[str, ...] | None, str]:
-    """Return the channels that all recordings have, in the order of the first, and which these are."""
-    common = tuple(name for name in rows[0].channels if all(name in row.channels for row in rows))
-    if any(set(row.channels) != set(common) for row in rows):
-        return common or None, "those that all recordings have"
-    return common or None, "those asked for" if said.channels else "all columns of numbers"
-
-
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
     """Count the time steps that lie in no such window, as they are cut."""
-    step = window_stride(stride, length, None)
+    step = time_steps(stride, None, length)
     cut = [n for row in rows for n in row.stretches if len(row.stretches) > 1 or row.others or n >= length]
     between = sum(n for n in cut if n < length)
     tail = sum((n - length) % step for n in cut if n >= length)
     return LeftOut(sum(row.rows for row in rows), between, sum(row.others for row in rows), tail)
-
-
-def _rates(rows: Sequence[Inspected]) -> tuple[float | None, str]:
-    """Return the median rate, None where some recording has none, and where rates differ how much, in words."""
-    rates = [row.rate for row in rows if row.rate is not None]
-    if len(rates) < len(rows):
-        return None, ""
-    usual = float(np.median(rates))
-    differ = any(abs(rate - usual) > SAME_RATE * usual for rate in rates)
-    return usual, f"the rates differ, {min(rates):g} to {max(rates):g} per second" if differ else ""
-
-
-def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
-    """Return what to do with missing values, where there are any, and why."""
-    lacking = [row for row in rows if row.missing]
-    if not lacking:
-        return None, ""
-    worst = max(row.missing for row in lacking)
-    return "interpolate", f"{len(lacking)} of {len(rows)} recordings miss values, up to {worst:.1%} of one."
 
 
 def _window(rows: Sequence[Inspected], rate: float | None) -> tuple[str | int, int, str]:
@@ -294,7 +255,7 @@ def _window(rows: Sequence[Inspected], rate: float | None) -> tuple[str | int, i
     if rate is None:
         return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
     text = seconds_text(steps / rate)
-    return text, window_length(text, rate), f"{reason}."
+    return text, time_steps(text, rate), f"{reason}."
 
 
 def _stride(rows: Sequence[Inspected], steps: int) -> tuple[str, str]:

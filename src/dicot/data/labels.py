@@ -10,31 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, quoted
+from dicot.core.errors import InputError
 from dicot.data.cases import Array, name_cases, to_array
 
-# What takes less is harmless; above it one long text must not make many short ones a hundred times as wide.
-_SMALL = 1 << 26
-_MOST_TIMES = 100
-_CHARACTER = np.dtype("U1").itemsize
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 _LARGEST_WHOLE = 1e20  # beyond any dtype of whole numbers
 LOST = ["", "?", "NA", "Na", "na", "NAN", "NaN", "Nan", "nan", "NULL", "Null", "null"]  # a value that is missing
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-EXACT = 2**53  # float64 holds every whole number up to here
-
-
-def text_array(texts: Sequence[str]) -> NDArray[np.str_]:
-    """Make an array of texts, unless one of them is so long that all the others would fill the memory."""
-    lengths = [len(text) for text in texts]
-    longest = max(lengths, default=0)
-    if _CHARACTER * longest * len(texts) > max(_SMALL, _MOST_TIMES * _CHARACTER * sum(lengths)):
-        row = lengths.index(longest)
-        raise InputError(
-            f"A text of {longest:,} characters ({quoted(texts[row])}, row {row}) among {len(texts):,} short ones would "
-            f"take {_CHARACTER * longest * len(texts):,} bytes. Shorten it, or leave its column out."
-        )
-    return np.array(texts, dtype=np.str_)
+_EXACT = 2**53  # float64 holds every whole number up to here
 
 
 def is_number(cell: str) -> bool:
@@ -68,16 +51,13 @@ def as_text(value: Any) -> Any:
         return None
     array = np.asarray(value)
     if array.dtype.kind == "f":
-        texts = np.array([_number_text(v) for v in array.reshape(-1).tolist()], dtype=np.str_).reshape(array.shape)
+        numbers = array.reshape(-1).tolist()
+        whole = [v.is_integer() and abs(v) < _LARGEST_WHOLE for v in numbers]
+        written = ["" if v != v else str(int(v)) if w else repr(v) for v, w in zip(numbers, whole, strict=True)]
+        texts = np.array(written, dtype=np.str_).reshape(array.shape)
     else:
         texts = array.astype(np.str_)
     return texts if array.ndim else texts.item()
-
-
-def _number_text(number: float) -> str:
-    if number != number:
-        return ""
-    return str(int(number)) if number.is_integer() and abs(number) < _LARGEST_WHOLE else repr(number)
 
 
 def plain_text(text: str) -> str:
@@ -86,25 +66,34 @@ def plain_text(text: str) -> str:
     return text if found is None else found[1] if found[1] != "-0" else "0"
 
 
-def plain_values(values: NDArray[Any]) -> NDArray[Any]:
-    """Return labels or groups of a file so that they can be compared with those of any other file.
-
-    Text is plain, and whole numbers that float64 would round are text.
-    """
+def plain_values(values: Array) -> Array:
+    """Make labels or groups of a file comparable with others': plain text, also of numbers that float64 would round."""
     if values.dtype.kind == "U" and np.char.endswith(values, "0").any():
         return np.array([plain_text(v) for v in values.tolist()], dtype=np.str_)
     return as_text(values) if _is_long(values) else values
 
 
-def join_values(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def join_values(parts: Sequence[Array]) -> Array:
     """Join numbers or text; as text where numbers are of several types and float64 would round one of them."""
     if np.result_type(*parts).kind == "f" and any(map(_is_long, parts)):
         parts = [as_text(part) for part in parts]
     return np.concatenate(parts)
 
 
-def _is_long(values: NDArray[Any]) -> bool:
-    return values.dtype.kind in "iu" and bool(len(values)) and not -EXACT <= values.min() <= values.max() <= EXACT
+def _is_long(values: Array) -> bool:
+    return values.dtype.kind in "iu" and bool(len(values)) and not -_EXACT <= values.min() <= values.max() <= _EXACT
+
+
+def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array | None:
+    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
+    if all(part is None for part in parts):
+        return None
+    # Where nothing is labelled it does not matter by which type.
+    arrays = [
+        np.full(n, np.nan) if part is None or (part.dtype.kind == "U" and not labelled(part).any()) else part
+        for part, n in zip(parts, counts, strict=True)
+    ]
+    return join_values([as_text(a) for a in arrays] if any(a.dtype.kind == "U" for a in arrays) else arrays)
 
 
 def labelled(y: Array) -> NDArray[np.bool_]:
@@ -115,68 +104,49 @@ def labelled(y: Array) -> NDArray[np.bool_]:
     return known
 
 
+def lost_values(column: Array) -> NDArray[np.bool_]:
+    """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
+    lost: NDArray[np.bool_] = np.asarray(pd.isna(column))
+    if column.dtype.kind in "US":
+        lost |= column == column.dtype.type()
+    if column.dtype == object:
+        lost |= np.array([isinstance(value, str) and not value for value in column], dtype=bool)
+    return lost
+
+
 def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     """Return labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
 
     NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
     """
-    labels = _to_values(y)
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.tolist()  # None for what is masked
+    if isinstance(y, list | tuple):
+        # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
+        labels = np.array(y, dtype=object)
+    elif hasattr(y, "iloc") and y.isna().to_numpy().any():
+        labels = np.asarray(y.to_numpy(dtype=object, na_value=None))
+    else:
+        labels = to_array(y)
     if labels.shape != (n,):
         got = len(labels) if labels.ndim == 1 else labels.shape
         raise InputError(f"{what} must have one value for each of the {n} {noun}; got {got}.")
-    if labels.dtype == object:
-        labels = _plain(labels, what)
+    if labels.dtype.kind in "OT":
+        labels = _plain(labels.astype(object), what)
     elif labels.dtype.kind == "S":
         labels = np.char.decode(labels, "utf-8", "replace")
-    if labels.dtype.kind not in "biufU":
-        raise InputError(f"{what} must hold strings or numbers; got dtype {labels.dtype}. Convert it first.")
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        which = name_cases(np.flatnonzero(np.isinf(labels)), noun.removesuffix("s"), noun)
-        raise InputError(f"{what} contains inf at {which}. Pass None or NaN for what has no label.")
+    if labels.dtype.kind not in "biufU" or (labels.dtype.kind == "f" and np.isinf(labels).any()):
+        raise InputError(f"{what} must hold strings or numbers, not inf or {labels.dtype}. Pass None for no label.")
     return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
 
 
 def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
     """Return group ids as check_labels returns labels; each must be known."""
     ids = check_labels(group, n, what, noun)
-    lost = np.flatnonzero(~labelled(ids))
-    if len(lost):
+    if len(lost := np.flatnonzero(~labelled(ids))):
         which = name_cases(lost, noun.removesuffix("s"), noun)
         raise InputError(f"{what} has no value at {which}. Fill it in, drop these {noun}, or pass no {what}.")
     return ids
-
-
-def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
-    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
-    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
-        return "recording"
-    return column or "group"
-
-
-def label_fingerprint(y: Array | None) -> str:
-    """Return 16 hex digits that change with the class of any case, not with the names of the classes.
-
-    Without labels the text is empty.
-    """
-    if y is None:
-        return ""
-    known = labelled(y)
-    numbers = np.full(len(y), -1, dtype=np.int64)  # unlabelled cases are a class of their own
-    numbers[known] = np.unique(y[known], return_inverse=True)[1]
-    return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
-
-
-def _to_values(y: Any) -> Array:
-    """Return an array of numbers or text, or of objects where some values may be missing."""
-    if isinstance(y, np.ma.MaskedArray):
-        y = y.tolist()  # None for what is masked
-    if isinstance(y, list | tuple):
-        # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
-        return np.array(y, dtype=object)
-    if hasattr(y, "iloc") and y.isna().to_numpy().any():
-        return np.asarray(y.to_numpy(dtype=object, na_value=None))
-    values = to_array(y)
-    return values.astype(object) if values.dtype.kind == "T" else values
 
 
 def _plain(values: Array, what: str) -> Array:
@@ -187,32 +157,44 @@ def _plain(values: Array, what: str) -> Array:
     """
     items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
     items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
-    known = [v for v in items if not _is_lost(v)]
+    lost = [v is None or v is pd.NA or v is pd.NaT or v == "" or v != v for v in items]
+    known = [v for v, is_lost in zip(items, lost, strict=True) if not is_lost]
+    if not known and not any(isinstance(v, str) for v in items):
+        return np.full(len(items), np.nan)
     if all(isinstance(v, str) for v in known):
-        if not any(isinstance(v, str) for v in items):
-            return np.full(len(items), np.nan)
-        return text_array(["" if _is_lost(v) else v for v in items])
+        return np.array(["" if is_lost else v for v, is_lost in zip(items, lost, strict=True)], dtype=np.str_)
     if not all(isinstance(v, int | float) for v in known):
         kinds = ", ".join(sorted({type(v).__name__ for v in known}))
         raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
     if len(known) == len(items) and all(isinstance(v, int) for v in known) and np.array(items).dtype.kind in "biu":
         return np.array(items)
-    is_bool = all(isinstance(v, bool) for v in known)
-    if not is_bool and all(isinstance(v, float) or abs(v) <= EXACT for v in known):
-        return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
-    return np.array(["" if _is_lost(v) else as_text(v) for v in items])
+    if not all(isinstance(v, bool) for v in known) and all(isinstance(v, float) or abs(v) <= _EXACT for v in known):
+        return np.array([np.nan if is_lost else v for v, is_lost in zip(items, lost, strict=True)], dtype=np.float64)
+    return np.array(["" if is_lost else as_text(v) for v, is_lost in zip(items, lost, strict=True)])
 
 
-def _is_lost(value: Any) -> bool:
-    return value is None or value is pd.NA or value is pd.NaT or value == "" or value != value
+def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
+    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
+    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
+        return "recording"
+    return column or "group"
+
+
+def label_fingerprint(y: Array | None) -> str:
+    """Return 16 hex digits that change with the class of any case, not with their names; "" without labels."""
+    if y is None:
+        return ""
+    known = labelled(y)
+    numbers = np.full(len(y), -1, dtype=np.int64)  # unlabelled cases are a class of their own
+    numbers[known] = np.unique(y[known], return_inverse=True)[1]
+    return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
 
 
 def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
     """Return one name per channel, all different, as a tuple."""
     names = tuple(channels)
-    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in names):
-        raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
-    if len(names) != n_channels or len(set(names)) < len(names):
+    named = not isinstance(channels, str) and all(isinstance(name, str) and name for name in names)
+    if not named or len(names) != n_channels or len(set(names)) < len(names):
         raise InputError(f"channels must name each of the {n_channels} channel(s) once; got {len(names)}: {names}.")
     return names
 
@@ -223,25 +205,3 @@ def check_rate(rate: Any) -> float:
     if not number or not 0 < rate <= sys.float_info.max:  # a whole number may be larger than any float
         raise InputError(f"rate must be a positive number of time steps per second; got {str(rate)[:40]}.")
     return float(rate)
-
-
-def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array | None:
-    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
-    if all(part is None for part in parts):
-        return None
-    arrays = [np.full(n, np.nan) if part is None else part for part, n in zip(parts, counts, strict=True)]
-    if any(array.dtype.kind == "U" and labelled(array).any() for array in arrays):
-        arrays = [as_text(array) for array in arrays]
-    else:
-        arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
-    return join_values(arrays)
-
-
-def lost_values(column: Array) -> NDArray[np.bool_]:
-    """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
-    lost: NDArray[np.bool_] = np.asarray(pd.isna(column))
-    if column.dtype.kind in "US":
-        lost |= column == column.dtype.type()
-    if column.dtype == object:
-        lost |= np.array([isinstance(value, str) and not value for value in column], dtype=bool)
-    return lost

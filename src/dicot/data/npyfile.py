@@ -66,10 +66,7 @@ def _read(raw: IO[bytes], file: Any, name: str) -> Array:
 
 
 def assign_keys(arrays: Mapping[str, Array], chosen: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Name the array for each role, by part: "train" and "test", or "" where the file holds no split.
-
-    `chosen` are names that were asked for, by role. A single value has no role.
-    """
+    """Name the array for each role, by part: "train" and "test", or "" where the file holds no split."""
     lists = [name for name, array in arrays.items() if array.ndim]
     split = any(_is(name, "X", "train") for name in lists)
     parts = {}

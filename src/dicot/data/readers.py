@@ -56,11 +56,6 @@ def npz_cases(path: Path, reading: Reading) -> dict[str, Content]:
     return {p: Content(to_cases(a["X"], reading.layout), a.get("y"), a.get("group")) for p, a in found.items()}
 
 
-def npy_cases(path: Path, reading: Reading) -> dict[str, Content]:
-    """Map one array of cases."""
-    return {"": Content(to_cases(map_npy(path), reading.layout))}
-
-
 def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read NAME_TRAIN with NAME_TEST beside it, or one file alone."""
     if not path.stem.endswith("_TRAIN"):
@@ -74,22 +69,12 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read a long table, where case and time are named, or one case per row."""
     sheet = open_sheet(path)
     if reading.case is not None or reading.time is not None:
-        content = _long(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
+        content = Content(*table_cases(columns_of(sheet, [reading.case, reading.label, reading.group]), reading))
     elif reading.channels is not None:
         raise InputError("channels= needs a long table. Name its case= and time= columns too.")
     else:
-        content = Content(*read_rows(sheet, reading.label, reading.group, reading.ignore, reading.header))
+        content = Content(*read_rows(sheet, reading))
     return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
-
-
-def parquet_cases(path: Path, reading: Reading) -> dict[str, Content]:
-    """Read a long table."""
-    return {"": _long(read_table(path), reading)}
-
-
-def _long(table: Any, reading: Reading) -> Content:
-    roles = {key: getattr(reading, key) for key in ("case", "time", "channels", "label", "group")}
-    return Content(*table_cases(table, **roles, ignore=reading.ignore or ()))
 
 
 class Reader(NamedTuple):
@@ -98,14 +83,6 @@ class Reader(NamedTuple):
     recordings: Callable[[Path, Reading], Parts] | None = None
     cases: Callable[[Path, Reading], dict[str, Content]] | None = None  # {"train": ..., "test": ...}, or {"": ...}
     options: tuple[str, ...] = ()  # fields of a Reading that cases are read by
-
-
-def _read_npz(path: Path, reading: Reading) -> Parts:
-    return parts_of_arrays(load_npz(path), reading)
-
-
-def _read_parquet(path: Path, reading: Reading) -> Parts:
-    return parts_of_table(table_columns(read_table(path)), reading)
 
 
 def _read_mat(path: Path, reading: Reading) -> Parts:
@@ -142,9 +119,15 @@ def _read_wav(path: Path, reading: Reading) -> Parts:
 READERS: dict[str, Reader] = {
     ".csv": Reader(read_csv, csv_cases, (*_TABLE, "header")),
     ".csv.gz": Reader(read_csv),
-    ".parquet": Reader(_read_parquet, parquet_cases, _TABLE),
-    ".npz": Reader(_read_npz, npz_cases, ("layout", "label", "group")),
-    ".npy": Reader(None, npy_cases, ("layout",)),
+    ".parquet": Reader(
+        lambda path, reading: parts_of_table(table_columns(read_table(path)), reading),
+        lambda path, reading: {"": Content(*table_cases(read_table(path), reading))},
+        _TABLE,
+    ),
+    ".npz": Reader(
+        lambda path, reading: parts_of_arrays(load_npz(path), reading), npz_cases, ("layout", "label", "group")
+    ),
+    ".npy": Reader(None, lambda path, reading: {"": Content(to_cases(map_npy(path), reading.layout))}, ("layout",)),
     ".mat": Reader(_read_mat),
     ".edf": Reader(read_edf),
     ".hea": Reader(read_wfdb),

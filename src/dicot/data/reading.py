@@ -16,7 +16,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, is_whole
-from dicot.data.cases import MISSING
+from dicot.data.cases import LAYOUTS, MISSING
 from dicot.data.timestamps import GAP, UNITS
 
 FILE = "dicot.toml"
@@ -25,8 +25,8 @@ Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 _MOST = 2**40  # time steps, more than any recording has
-_LARGEST_TOML = 2**20  # bytes
 CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "keep_tail")  # fields that only recordings have
+_CHOICES = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": [*LAYOUTS]}
 OF_CASES = ("case", "ignore", "header", "layout")  # fields that only files of cases have
 
 
@@ -59,20 +59,14 @@ class Reading:
     def __post_init__(self) -> None:
         problems = []
         for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None:
-                value = field.default
-            elif isinstance(value, list):
-                value = tuple(value)
-            if problem := _problem(field.name, value):
-                problems.append(problem)
-            elif field.name in ("rate", "gap") and value is not None:
+            value: Any = getattr(self, field.name)
+            value = field.default if value is None else tuple(value) if isinstance(value, list) else value
+            problems.append(_problem(field.name, value))
+            if not problems[-1] and field.name in ("rate", "gap") and value is not None:
                 value = float(min(value, sys.float_info.max))
-            elif isinstance(value, np.integer):
-                value = int(value)
-            object.__setattr__(self, field.name, value)
-        if problems:
-            raise InputError(" ".join(problems))
+            object.__setattr__(self, field.name, int(value) if isinstance(value, np.integer) else value)
+        if any(problems):
+            raise InputError(" ".join(filter(None, problems)))
 
     def replace(self, **changes: Any) -> "Reading":
         """Return a reading with some fields changed."""
@@ -119,15 +113,15 @@ class Reading:
         """Return window and stride in time steps, at so many per second."""
         if self.window is None:
             raise InputError('Say how long a window is, in time steps or as a time: window="2.56s" (--window).')
-        length = window_length(self.window, rate)
-        return length, window_stride(self.stride, length, rate)
+        length = time_steps(self.window, rate)
+        return length, time_steps(self.stride, rate, length)
 
 
 _TOML = [field.name for field in fields(Reading) if field.name not in (*OF_CASES, "keep_tail")]
 
 
-def _refuse_unknown(data: Mapping[str, Any]) -> None:
-    known = [field.name for field in fields(Reading)]
+def _refuse_unknown(data: Mapping[str, Any], known: Sequence[str] = ()) -> None:
+    known = known or [field.name for field in fields(Reading)]
     if unknown := [str(key) for key in data if key not in known]:
         raise InputError(" ".join(f"Unknown key {key!r}. {did_you_mean(key, known)}" for key in unknown))
 
@@ -135,7 +129,6 @@ def _refuse_unknown(data: Mapping[str, Any]) -> None:
 def _problem(key: str, value: Any) -> str:
     """Say what is wrong with a value; nothing where it is sound."""
     number = isinstance(value, Real | np.floating) and not isinstance(value, bool)
-    text = isinstance(value, str)
     match key:
         case _ if value is None:
             return ""
@@ -152,12 +145,10 @@ def _problem(key: str, value: Any) -> str:
             sound, words = number and value > 1, "a number of usual steps above 1"
         case "resample" | "keep_tail" | "header":
             sound, words = isinstance(value, bool), "true or false"
-        case "unit" | "missing" | "scale" | "layout":
-            known = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": ["nct", "ntc"]}
-            choices = known[key]
-            sound, words = text and value in choices, f"one of {', '.join(choices)}"
+        case _ if key in _CHOICES:
+            sound, words = isinstance(value, str) and value in _CHOICES[key], f"one of {', '.join(_CHOICES[key])}"
         case _:
-            sound, words = text, "the name of a column"
+            sound, words = isinstance(value, str), "the name of a column"
     return "" if sound else f"{key} must be {words}; got {str(value)[:80]!r}."
 
 
@@ -167,29 +158,20 @@ def _is_length(value: Any, key: str) -> bool:
     match = _LENGTH.fullmatch(value.lower())
     if match is None or not float(match["number"]) > 0:
         return False
-    if not match["unit"]:
-        return float(match["number"]).is_integer()
-    return match["unit"] in _SECONDS or (key == "stride" and match["unit"] == "%")
+    whole = not match["unit"] and float(match["number"]).is_integer()
+    return whole or match["unit"] in _SECONDS or (key == "stride" and match["unit"] == "%")
 
 
-def window_length(window: str | int, rate: float | None) -> int:
-    """Return the length of a window in time steps, from time steps or a time such as "2.56s"."""
-    return _time_steps(window, rate, "window")
-
-
-def window_stride(stride: str | int, length: int, rate: float | None) -> int:
-    """Return the stride in time steps, from time steps, a time or a share of the window such as "50%"."""
-    if isinstance(stride, str) and stride.strip().endswith("%"):
-        return round(max(1.0, length * float(stride.strip()[:-1]) / 100))
-    return _time_steps(stride, rate, "stride")
-
-
-def _time_steps(value: str | int, rate: float | None, what: str) -> int:
+def time_steps(value: str | int, rate: float | None, window: int | None = None) -> int:
+    """Return the time steps of a window, or of the stride of a `window`: a number, a time, or a share of it."""
+    what = "window" if window is None else "stride"
     if problem := _problem(what, value):
         raise InputError(problem)
     match = None if isinstance(value, int | np.integer) else _LENGTH.fullmatch(value.lower())
     if match is None or not match["unit"]:
         return int(float(value))
+    if match["unit"] == "%":
+        return round(max(1.0, (window or 1) * float(match["number"]) / 100))
     if rate is None:
         raise InputError(
             f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time), say "
@@ -205,7 +187,7 @@ def _time_steps(value: str | int, rate: float | None, what: str) -> int:
 
 
 def seconds_text(seconds: float) -> str:
-    """Write a time with three digits, as `window_length` reads it."""
+    """Write a time with three digits, as `time_steps` reads it."""
     digits = max(0, 2 - math.floor(math.log10(seconds))) if seconds > 0 else 0
     return f"{np.format_float_positional(round(seconds, digits), trim='-')}s"
 
@@ -231,11 +213,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        if path.stat().st_size > _LARGEST_TOML:
-            raise InputError(f"it has {path.stat().st_size:,} bytes, more than such a file can need.")
         said = tomllib.loads(path.read_text(encoding="utf-8"))
-        if unknown := [key for key in said if key not in _TOML]:
-            raise InputError(f"Unknown key {unknown[0]!r}. {did_you_mean(unknown[0], _TOML)}")
+        _refuse_unknown(said, _TOML)
         plain = Reading(**said).to_dict()
         return {key: plain[key] for key in said}
     except (OSError, ValueError, RecursionError) as error:

@@ -145,8 +145,4 @@ def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Par
     if lost := [channel for channel in wanted if channel not in columns]:
         raise InputError(f"There is no channel {lost[0]!r}. {did_you_mean(lost[0], columns)}")
     units = {channel: known["units"][channel] for channel in wanted} if "units" in known else {}
-    return Parts({c: columns[c] for c in wanted}, **{**known, "where": _time_step, "units": units})
-
-
-def _time_step(row: int) -> str:
-    return f"time step {row}"
+    return Parts({c: columns[c] for c in wanted}, **{**known, "where": lambda row: f"time step {row}", "units": units})

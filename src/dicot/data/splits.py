@@ -43,14 +43,10 @@ def check_split(
     train: tuple[Any, ...],
     test: tuple[Any, ...] | None,
     *,
-    layout: str = "nct",
-    unequal: str = "error",
-    missing: str = "error",
-    scale: str | Scale | None = None,
-    length: int | None = None,
     name: str = "",
     family: str | None = None,
     how: str = "given with the data",
+    **policies: Unpack[Policies],
 ) -> Split:
     """Return (X, y) or (X, y, group) of each part as a Split of one length; `how` says where the parts come from.
 
@@ -58,27 +54,26 @@ def check_split(
     training part's statistics.
     """
     parts = [train] if test is None else [train, test]
-    cases = [to_cases(x, layout) for x, *_ in parts]
+    cases = [to_cases(x) for x, *_ in parts]
+    scale = policies.pop("scale", None)
+    unequal = policies.get("unequal", "error")
     # Under "error" each part is checked on its own first, which can name the cases.
-    if length is None and unequal != "error":
-        length = target_length(true_lengths(cases[0]), unequal)
-        cases[1:] = [brought_to(c, length, unequal, missing) for c in cases[1:]]
+    if policies.get("length") is None and unequal != "error":
+        policies["length"] = length = target_length(true_lengths(cases[0]), unequal)
+        cases[1:] = [brought_to(c, length, unequal, policies.get("missing", "error")) for c in cases[1:]]
     checked = [
-        check_collection(
-            c, y, group=group[0] if group else None, unequal=unequal, missing=missing, length=length, name=name
-        )
+        check_collection(c, y, group=group[0] if group else None, name=name, **policies)
         for c, (_, y, *group) in zip(cases, parts, strict=True)
     ]
-    shapes = [(w.n_channels, w.n_times) for w in checked]
-    if shapes[0] != shapes[-1]:
+    if (first := checked[0].shape[1:]) != (last := checked[-1].shape[1:]):
         raise InputError(
-            f"Training and test cases must have one shape (channels, time); got {shapes[0]} and {shapes[-1]}. "
+            f"Training and test cases must have one shape (channels, time); got {first} and {last}. "
             'For another length set unequal="pad", "crop" or "resample".'
         )
-    if scale == "dataset":
-        scale = Scale.fit(checked[0].x)
-    scaled = checked if scale is None else [check_collection(w, scale=scale) for w in checked]
-    return Split(scaled[0], scaled[1], family, name, how) if test is not None else Split(scaled[0], None, family, name)
+    if scale is not None:
+        scale = Scale.fit(checked[0].x) if scale == "dataset" else scale
+        checked = [check_collection(w, scale=scale) for w in checked]
+    return Split(checked[0], None if test is None else checked[1], family, name, "" if test is None else how)
 
 
 def brought_to(cases: RawCases, length: int, unequal: str, missing: str = "error") -> Array:
@@ -101,14 +96,14 @@ def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
     """Apply policies to a split; without any it is returned unchanged."""
     if not policies:
         return split
-    train = (split.train.x, split.train.y, split.train.group)
-    test = None if split.test is None else (split.test.x, split.test.y, split.test.group)
     segments = segments_under(split.train, policies.get("scale"), policies.get("length"))
+    train, test = (None if part is None else (part.x, part.y, part.group) for part in (split.train, split.test))
+    assert train is not None
     done = check_split(train, test, name=split.name, family=split.family, how=split.how, **policies)
     unequal = policies.get("unequal", "error")
-    known = keep_identity(split.train, done.train, unequal)
+    known = replace(keep_identity(split.train, done.train, unequal), segments=segments)
     tested = None if split.test is None or done.test is None else keep_identity(split.test, done.test, unequal)
-    return replace(done, train=known if segments is None else replace(known, segments=segments), test=tested)
+    return replace(done, train=known, test=tested)
 
 
 def shared_groups(split: Split) -> list[str]:
@@ -189,17 +184,11 @@ def _some(items: Array, share: float, rng: np.random.Generator) -> Array:
 
 def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows, Windows]:
     """Split into (train, test): the windows of `test_groups` are the test part, all others the training part."""
-    if windows.group is None:
-        raise InputError("These windows carry no groups. Pass group= to Windows.from_array.")
-    wanted = list(test_groups)
-    known = set(windows.group.tolist())
-    unknown = [g for g in wanted if g not in known]
-    if unknown or not wanted or known <= set(wanted):
-        raise InputError(
-            f"test_groups must name some, not all, of the groups {sorted(known)}; got {wanted}"
-            + (f", of which {unknown} do not occur." if unknown else ".")
-        )
-    in_test = np.isin(windows.group, wanted)
+    known, wanted = set() if windows.group is None else set(windows.group.tolist()), set(test_groups)
+    if not wanted or not wanted < known:
+        raise InputError(f"test_groups must name some, not all, of the groups {sorted(known)}; got {list(wanted)}.")
+    assert windows.group is not None
+    in_test = np.isin(windows.group, list(wanted))
     return windows.subset(~in_test), windows.subset(in_test)
 
 

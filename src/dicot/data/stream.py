@@ -87,26 +87,33 @@ CHEAP = 2**24  # bytes that are hashed in any case; of a larger file the same si
 
 def facts_of(file: Path) -> dict[str, Any]:
     """Return size, time of change and hash of a file, together with those that it names."""
-    size, changed = _state(file)  # before it is read: a file that grows meanwhile is seen to differ later
-    return {"file": str(file.resolve()), "bytes": size, "changed": changed, "sha256": _hash(file)}
+    files, size, changed = _state(file)  # before it is read: a file that grows meanwhile is seen to differ later
+    whole = hashlib.sha256()
+    for one in files:
+        with naming(file), one.open("rb") as opened:
+            whole.update(hashlib.file_digest(opened, "sha256").digest())
+    return {"file": str(file.resolve()), "bytes": size, "changed": changed, "sha256": whole.hexdigest()}
 
 
 def is_as_before(file: Path, facts: dict[str, Any]) -> bool:
     """Tell whether a file holds what it did; where only its size is known, that decides."""
-    size, changed = _state(file)
-    if size != facts["bytes"]:
-        return False
-    if facts.get("sha256") is None or (size > CHEAP and changed == facts.get("changed")):
-        return True
-    return _hash(file) == str(facts["sha256"])
+    _, size, changed = _state(file)
+    believed = facts.get("sha256") is None or (size > CHEAP and changed == facts.get("changed"))
+    return bool(size == facts["bytes"] and (believed or facts_of(file)["sha256"] == facts["sha256"]))
+
+
+def _state(file: Path) -> tuple[list[Path], int, int]:
+    """Return the files that a recording is read from, as a WFDB header names them, their size and time of change."""
+    with naming(file):
+        files = [file, *(wfdb_signal_files(file.with_suffix("")) if file.suffix.lower() == ".hea" else [])]
+        found = [one.stat() for one in files]
+    return files, sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)
 
 
 def are_facts(entry: Any) -> bool:
     """Tell whether what a file says of another is whole; older ones have neither time nor hashes."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
-        return False
-    hashes = all(isinstance(entry.get(key), str | None) for key in ("sha256", "windows"))
-    return hashes and isinstance(entry.get("bytes"), int) and isinstance(entry.get("changed"), int | None)
+    kinds = {"file": str, "bytes": int, "changed": int | None, "sha256": str | None, "windows": str | None}
+    return isinstance(entry, dict) and all(isinstance(entry.get(key), kind) for key, kind in kinds.items())
 
 
 def windows_hash(windows: Windows | None) -> str:
@@ -121,24 +128,4 @@ def windows_hash(windows: Windows | None) -> str:
             whole.update(repr([str(about[0]), *about[1:], *(str(text[row]) for text in texts)]).encode())
             # float32 also where some of a recording are kept with more digits: that depends on how long it is
             whole.update(np.ascontiguousarray(windows.x[row], "<f4").tobytes())
-    return whole.hexdigest()
-
-
-def _files(file: Path) -> list[Path]:
-    """List the files that a recording is read from: a WFDB header names those of its signals."""
-    return [file, *(wfdb_signal_files(file.with_suffix("")) if file.suffix.lower() == ".hea" else [])]
-
-
-def _state(file: Path) -> tuple[int, int]:
-    with naming(file):
-        found = [one.stat() for one in _files(file)]
-    return sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)
-
-
-def _hash(file: Path) -> str:
-    whole = hashlib.sha256()
-    with naming(file):
-        for one in _files(file):
-            with one.open("rb") as opened:
-                whole.update(hashlib.file_digest(opened, "sha256").digest())
     return whole.hexdigest()

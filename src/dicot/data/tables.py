@@ -22,12 +22,6 @@ from dicot.data.recording import Parts, numbers
 from dicot.data.timestamps import Where, row_name
 
 
-def read_table(path: Path) -> Any:
-    """Read a .parquet file as a pyarrow Table."""
-    with open_parquet(path) as file:
-        return file.read()
-
-
 @contextmanager
 def open_parquet(path: Path) -> Iterator[Any]:
     """Open a .parquet file to read from, checked by the checksums of its pages."""
@@ -37,24 +31,22 @@ def open_parquet(path: Path) -> Iterator[Any]:
         yield file
 
 
-def table_cases(
-    table: Any,
-    *,
-    case: str | None,
-    time: str | None,
-    channels: Sequence[str] | None = None,
-    label: str | None = None,
-    group: str | None = None,
-    ignore: Sequence[str] = (),
-) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
+def read_table(path: Path) -> Any:
+    """Read a .parquet file as a pyarrow Table."""
+    with open_parquet(path) as file:
+        return file.read()
+
+
+def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
     """Return the cases (C, T_i) of a long table before any policy, labels, groups, what was read in words, channels."""
-    columns = table_columns(table)
+    columns, case, time, channels = table_columns(table), reading.case, reading.time, reading.channels
+    ignore = reading.ignore or ()
     if case is None or time is None:
         raise InputError(
             "A long table needs both case= and time=, the columns that name the case and order it. "
             f"It has the columns {', '.join(columns)}."
         )
-    roles = {"case": case, "time": time, **{k: c for k, c in (("label", label), ("group", group)) if c is not None}}
+    roles = {role: c for role in ("case", "time", "label", "group") if (c := getattr(reading, role)) is not None}
     require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
     used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c])]
@@ -63,23 +55,37 @@ def table_cases(
             f"The table has 0 rows, or no channel: no column of numbers beside {case!r} and {time!r}. Name channels= "
             "(--channels)."
         )
-    codes = _numbered(columns[case], case)
+    codes, times = _numbered(columns[case]), _times(columns[time], time)
     _refuse_lost(codes < 0, case)
     names = columns[case][np.unique(codes, return_index=True)[1]]
-    times = _times(columns[time], time)
     order = np.lexsort((times, codes))
     codes, times = codes[order], times[order]
-    if len(twice := np.flatnonzero((np.diff(codes) == 0) & (times[1:] == times[:-1]))):
+    within = np.diff(codes) == 0
+    if len(twice := np.flatnonzero(within & (times[1:] == times[:-1]))):
         some = ", ".join(f"case {names[codes[i]]!s} at time {times[i]!s}" for i in twice[:5])
         raise InputError(f"A case may have one row per time; {len(twice) + 1} came for {some}. Drop or average them.")
     values = np.stack([numbers(columns[c], c) for c in used])[:, order]  # (C, rows)
-    cases = np.split(values, np.flatnonzero(np.diff(codes)) + 1, axis=1)
-    y, groups = (
-        None if c is None else check_labels(_constant(columns[c], c, codes, order, names), len(cases), what)
-        for c, what in ((label, "y"), (group, "group"))
-    )
-    if channels is None:
-        _refuse_names(values, used, codes)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    cases = np.split(values, starts[1:], axis=1)
+    constant: dict[str, Array] = {}
+    for role in roles.keys() - {"case", "time"}:
+        own = _numbered(columns[roles[role]])[order]
+        if (changes := own != own[starts][codes]).any():
+            bad = names[np.unique(codes[changes])]
+            raise InputError(
+                f"Column {roles[role]!r} must have one value per case; it changes within case(s) "
+                f"{', '.join(map(str, bad[:5]))}. Cut recordings into windows with Windows.from_array(..., window=...)."
+            )
+        constant[role] = check_labels(columns[roles[role]][order[starts]], len(cases), role)
+    if channels is None and within.any():
+        # Nobody named them, they tell cases apart and never change within one: ids or labels.
+        still = (values[:, 1:] == values[:, :-1])[:, within].all(axis=1) & (values != values[:, :1]).any(axis=1)
+        if still.any():
+            raise InputError(
+                f"These columns never change within a case, as ids and labels do: "
+                f"{', '.join(c for c, is_still in zip(used, still, strict=True) if is_still)}. Say what each is: "
+                "label=, group=, ignore= or, if it is a channel, channels=."
+            )
     unused = [c for c in rest if c not in used] + list(ignore)
     said = [
         *(f"{role}: {c}" for role, c in roles.items()),
@@ -88,18 +94,14 @@ def table_cases(
         f"{len(cases)} cases",
         f"first case: {names[0]}, {cases[0].shape[1]} time steps",
         *(f"{c} = {' '.join(f'{v:g}' for v in row[:3])} ..." for c, row in zip(used[:3], cases[0], strict=False)),
-        *(f"{role} {values[0]}" for role, values in (("label", y), ("group", groups)) if values is not None),
+        *(f"{role} {constant[role][0]}" for role in roles if role in constant),
     ]
-    return cases, y, groups, "; ".join(said), tuple(used)
+    return cases, constant.get("label"), constant.get("group"), "; ".join(said), tuple(used)
 
 
 def table_columns(table: Any) -> dict[str, Array]:
     """Return the columns of a pandas DataFrame, a pyarrow Table or a dict by name, all equally long."""
     arrow_names = getattr(table, "column_names", None)
-    if arrow_names is None and not isinstance(table, Mapping | pd.DataFrame):
-        raise InputError(
-            f"A table must be a pandas DataFrame, a pyarrow Table or a dict of columns; got {type(table).__name__}."
-        )
     pairs = table.items() if arrow_names is None else zip(arrow_names, table.columns, strict=True)
     columns: dict[str, Array] = {}
     for name, values in pairs:
@@ -141,18 +143,6 @@ def _is_channel(column: Array) -> bool:
     return any(isinstance(v, Real) or is_number(str(v)) for v in column[~lost_values(column)])
 
 
-def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
-    """Refuse columns that nobody named and that tell cases apart but never change within one: ids or labels."""
-    within = np.diff(codes) == 0
-    still = (values[:, 1:] == values[:, :-1])[:, within].all(axis=1) & (values != values[:, :1]).any(axis=1)
-    if within.any() and still.any():
-        constant = [c for c, is_still in zip(channels, still, strict=True) if is_still]
-        raise InputError(
-            f"These columns never change within a case, as ids and labels do: {', '.join(constant)}. Say what each is: "
-            "label=, group=, ignore= or, if it is a channel, channels=."
-        )
-
-
 def _times(column: Array, name: str) -> Array:
     """Return what to sort the rows of a case by."""
     _refuse_lost(lost_values(column), name)
@@ -173,29 +163,12 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
         raise InputError(f"Column {name!r} has no value in {which}. Drop them.")
 
 
-def _numbered(column: Array, name: str) -> NDArray[np.intp]:
+def _numbered(column: Array) -> NDArray[np.intp]:
     """Number the values in order of first appearance; -1 for no value."""
     numbers = np.full(len(column), -1, dtype=np.intp)
     present = ~lost_values(column)
-    try:
-        numbers[present] = pd.factorize(column[present])[0]
-    except TypeError as error:
-        raise InputError(f"Column {name!r} must hold text or numbers; {error}.") from error
+    numbers[present] = pd.factorize(column[present])[0]
     return numbers
-
-
-def _constant(column: Array, name: str, codes: Array, order: Array, names: Array) -> Array:
-    """Return the one value of each case."""
-    numbers = _numbered(column, name)[order]
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    differs = numbers != numbers[starts][codes]
-    if differs.any():
-        bad = names[np.unique(codes[differs])]
-        raise InputError(
-            f"Column {name!r} must have one value per case; it changes within case(s) {', '.join(map(str, bad[:5]))}. "
-            "Cut the recording into windows with Windows.from_array(..., window=...) instead."
-        )
-    return column[order[starts]]
 
 
 # Columns that are taken for time stamps if none is named, in any capitalisation.
@@ -238,7 +211,12 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     channels = list(reading.channels or ())
     if not channels:
         found = [c for c in columns if c not in roles and _is_channel(columns[c])]
-        _refuse_roles(found)
+        for option, words in _ROLES.items():  # they would give the answer away
+            if called := [c for c in found if c.lower() in words]:
+                raise InputError(
+                    f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option}), or name "
+                    "the channels with channels= (--channels)."
+                )
         channels = without_clocks(columns, found, groups, time)
     if not channels:
         remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
@@ -246,7 +224,8 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
             f"There is no column of numbers among {', '.join(columns)}. {remedy or 'Name channels= (--channels).'}"
         )
     stamps = None if time is None else columns[time]
-    unit = _unit_said(time or "") if stamps is not None and stamps.dtype.kind in "iuf" else None
+    units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
+    unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
     label = None if reading.label is None else columns[reading.label]
     return Parts({c: columns[c] for c in channels}, stamps, None, label, groups, None, where, unit=unit)
 
@@ -260,10 +239,6 @@ def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:
     values = [name for name in arrays if name.lower() in ROLES["X"] and arrays[name].ndim > 1]
     if not values:
         scalars = {name: arrays.pop(name) for name in list(arrays) if arrays[name].ndim == 0}
-        if not arrays:
-            raise InputError(
-                "The file holds no array of values. Save X (channels, time), or one array for each channel."
-            )
         label = scalars.get(reading.label or "")
         parts = parts_of_table(table_columns(arrays), reading if label is None else reading.replace(label=None))
         return parts._replace(rate=rate, label=parts.label if label is None else label.item())
@@ -297,12 +272,6 @@ def _says_time(name: str) -> bool:
 def _says_only_time(name: str) -> bool:
     """Tell whether a name says time and nothing else but its unit, as ts_ms does and reaction_time does not."""
     return _says_time(name) and set(_words(name)) <= _TIME_WORDS | _UNIT_WORDS.keys()
-
-
-def _unit_said(name: str) -> str | None:
-    """Return the unit that the name of a column says; None where it says none, or two."""
-    units = {_UNIT_WORDS[word] for word in _words(name) if word in _UNIT_WORDS}
-    return units.pop() if len(units) == 1 else None
 
 
 def _clocks(columns: Mapping[str, Array], groups: Array | None) -> list[str]:
@@ -341,6 +310,11 @@ def _steps(column: Array, groups: Array | None, in_order: bool = True) -> Array 
     return steps if len(steps) and bool((steps > 0).all()) else None  # NaN is not
 
 
+def _even(steps: Array) -> bool:
+    usual = np.median(steps)
+    return bool(np.mean(np.abs(steps - usual) <= _EVEN * usual) >= _MOST)
+
+
 def without_clocks(
     columns: Mapping[str, Array], channels: Sequence[str], groups: Array | None, time: str | None
 ) -> list[str]:
@@ -361,7 +335,7 @@ def without_clocks(
             continue
         if steps is None and time is None and _says_only_time(name):
             asked = f"Column {name!r} is called like time stamps, of which some are missing or came twice."
-        elif steps is None or not (counter or len(column) >= _ENOUGH) or not _are_even(steps):
+        elif steps is None or not (counter or len(column) >= _ENOUGH) or not _even(steps):
             out.append(name)
             continue
         raise InputError(
@@ -370,18 +344,3 @@ def without_clocks(
             "it or without."
         )
     return out
-
-
-def _are_even(steps: Array) -> bool:
-    usual = np.median(steps)
-    return bool(np.mean(np.abs(steps - usual) <= _EVEN * usual) >= _MOST)
-
-
-def _refuse_roles(channels: Sequence[str]) -> None:
-    """Refuse columns that nobody named and that are called like labels or groups: they would give the answer away."""
-    for option, words in _ROLES.items():
-        if called := [c for c in channels if c.lower() in words]:
-            raise InputError(
-                f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option}), or name the "
-                "channels with channels= (--channels)."
-            )

@@ -73,7 +73,9 @@ def read_text(path: str | Path) -> tuple[list[Array], Array | None]:
         try:
             if not above:
                 cases.append(parse(line, header))
-                _check_shape(cases[-1][0], cases[0][0], header)
+                first, case = cases[0][0], cases[-1][0]
+                if len(case) != len(first) or (header.equal_length and case.shape != first.shape):
+                    raise ValueError(f"expected shape {first.shape} as in the first case, got {case.shape}")
             elif not line.startswith("@"):
                 raise ValueError("expected a line @data before the cases")
             elif line.lower() == "@data":
@@ -87,12 +89,6 @@ def read_text(path: str | Path) -> tuple[list[Array], Array | None]:
         raise InputError(f"{path} holds no case. It is empty or truncated; fetch it again.")
     labels = np.array([label for _, label in cases], dtype=np.str_) if header.labelled or suffix == ".tsv" else None
     return [case for case, _ in cases], labels
-
-
-def _check_shape(case: Array, first: Array, header: TextHeader) -> None:
-    """Refuse a case without the channels of the first, or its time steps where the header says that all have them."""
-    if len(case) != len(first) or (header.equal_length and case.shape != first.shape):
-        raise ValueError(f"expected shape {first.shape} as in the first case, got {case.shape}")
 
 
 def _ts_tag(header: TextHeader, tag: str, value: str) -> None:

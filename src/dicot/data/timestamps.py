@@ -8,9 +8,10 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.labels import is_number
 
@@ -49,8 +50,6 @@ def to_seconds(
     From 1e9 seconds on they count since 1970, and are dates as well.
     Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
     """
-    if unit is not None:
-        lookup(UNITS, unit, "unit of time")
     if column.dtype.kind == "f":
         lost = lost | ~np.isfinite(column)
     if lost.any():
@@ -65,19 +64,16 @@ def to_seconds(
         return column / np.timedelta64(1, "s"), None
     if column.dtype.kind == "M":
         first = column.min()
-        return (column - first) / np.timedelta64(1, "s"), str(np.datetime_as_string(first)) if len(column) else None
-    if column.dtype.kind in "OUS":
-        return _from_text(column, where)
-    raise InputError(f"Time stamps must be numbers or ISO 8601 text; got dtype {column.dtype}. Convert them first.")
+        return (column - first) / np.timedelta64(1, "s"), str(np.datetime_as_string(first))
+    return _from_text(column, where)
 
 
 def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]:
+    largest, first = np.abs(column).max(), column.min()
     if unit is None:
-        largest = np.abs(column).max(initial=0)
         unit = next((small for least, small in _UNIX if largest >= least), "s")
         if unit != "s" and not _PLAUSIBLE[0] <= largest / UNITS[unit] < _PLAUSIBLE[1]:
             raise _no_date(largest, unit, "Many devices count since they were switched on: say")
-    first = column.min() if len(column) else 0
     if first / UNITS[unit] < _SINCE_1970:
         return column.astype(np.float64) / UNITS[unit], None
     # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
@@ -99,13 +95,18 @@ def _no_date(number: Any, unit: str, remedy: str) -> InputError:
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     """Read dates, as text or as Python's own."""
-    import pandas as pd
-
     cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column.tolist()]
     # In UTC, so that an hour of summer time is neither lost nor doubled.
     dates = pd.to_datetime(pd.Series(cells, dtype=object), format="ISO8601", utc=True, errors="coerce")
     if dates.isna().any():
-        raise _no_stamp(cells, int(np.argmax(dates.isna())), where)
+        row = int(np.argmax(dates.isna()))
+        numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
+        if 2 * sum(numbers) > len(cells) and not all(numbers):  # what is wrong is the text among numbers
+            row = numbers.index(False)
+        raise InputError(
+            f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such "
+            "as 2026-03-01T12:30:00.250."
+        )
     zoned = np.array([bool(_ZONE.search(c)) if isinstance(c, str) else c.tzinfo is not None for c in cells])
     if zoned.any() and not zoned.all():
         row = int(np.argmax(zoned != zoned[0]))
@@ -114,19 +115,7 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
             "Write all in one form."
         )
     since = (dates - dates.min()).to_numpy()
-    first = pd.Timestamp(cells[int(np.argmin(since))])
-    return since / np.timedelta64(1, "s"), first.isoformat()
-
-
-def _no_stamp(cells: list[Any], row: int, where: Where) -> InputError:
-    """Return the error for a column with a cell at `row` that is no date."""
-    numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
-    if 2 * sum(numbers) > len(cells):  # what is wrong is the text among numbers
-        row = next((i for i, number in enumerate(numbers) if not number), row)
-    return InputError(
-        f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such as "
-        "2026-03-01T12:30:00.250."
-    )
+    return since / np.timedelta64(1, "s"), pd.Timestamp(cells[int(np.argmin(since))]).isoformat()
 
 
 def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp] | None:
@@ -150,7 +139,7 @@ def check_stamps(values: Any, n: int, what: str) -> Seconds:
     stamps = np.asarray(values)
     if stamps.shape != (n,) or stamps.dtype.kind not in "iuf":
         raise InputError(
-            f"{what} must be {n} numbers, a time in seconds for each time step; got shape {stamps.shape} of dtype "
+            f"{what} must be {n} numbers, a time in seconds for each time step; got {stamps.shape} of "
             f"{stamps.dtype}. Convert dates to seconds first."
         )
     stamps = stamps.astype(np.float64)
@@ -199,20 +188,16 @@ def _rate_changes(steps: Seconds, gap: float) -> list[int]:
     before, behind = medians[places - 1 - half + _STEPS], medians[places + half + _STEPS]
     change = np.where(behind > factor * before, 1, np.where(before > factor * behind, -1, 0))
     rows = []
-    for near in _neighbours(places[change != 0], change[change != 0]):
+    places, change = places[change != 0], change[change != 0]
+    # Those that are far apart, or of another kind, are changes of their own.
+    ends = np.flatnonzero((np.diff(places) >= _STEPS) | (np.diff(change) != 0)) + 1
+    for near in np.split(places, ends) if len(places) else []:
         old, new = before[near[0] - 1], behind[near[-1] - 1]
         # The place that leaves the most steps on the side of the rate that they are nearer to.
         like_old = (steps[near[0] : near[-1]] - np.sqrt(old * new)) * (old - new) > 0
         first = int(near[0] + np.argmax(np.cumsum([0, *np.where(like_old, 1, -1)])))
         rows.append(first + int(steps[first] > gap * new))  # behind a gap, where the new rate begins with one
     return rows
-
-
-def _neighbours(places: Array, kinds: Array) -> list[Array]:
-    """Divide places where they are far apart, or of another kind."""
-    return (
-        np.split(places, np.flatnonzero((np.diff(places) >= _STEPS) | (np.diff(kinds) != 0)) + 1) if len(places) else []
-    )
 
 
 def _gaps(times: Seconds, steps: Seconds, gap: float) -> Array:
@@ -287,13 +272,11 @@ def usual_rate(times: Seconds, found: Sequence[Stretch]) -> float | None:
 
 
 def rate_of(times: Seconds, runs: Sequence[slice]) -> float | None:
-    """Return time steps per second without the gaps between runs; None where no run has two.
-
-    By the mean step: the median of 2 and 3 ms, as 400 Hz is written in whole milliseconds, is neither's rate.
-    """
+    """Return time steps per second without the gaps between runs; None where no run has two."""
     n_steps = sum(run.stop - run.start - 1 for run in runs)
     if not n_steps:
         return None
+    # By the mean step: the median of 2 and 3 ms, as 400 Hz is written in whole milliseconds, is neither's rate.
     rate = n_steps / sum(times[run.stop - 1] - times[run.start] for run in runs)
     return float(f"{rate:.9g}")  # 50, and not the 49.99999999999 that sums of 0.02 make
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dicot.core.errors import InputError, lookup, naming
-from dicot.data.cases import Array, FloatArray
+from dicot.data.cases import FloatArray
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts, signals
 
@@ -108,18 +108,16 @@ def read_wfdb_signals(record: str | Path) -> FloatArray:
             f"{path} holds {n_stored // n_leads} time steps; its header announces {n_times}. It is truncated; fetch it "
             "again."
         )
-    stored = raw.view("<i2") if form == "16" else _unpacked(raw)
+    if form == "16":
+        stored = raw.view("<i2")
+    else:  # two numbers of 12 bits in three bytes
+        low, middle, high = np.pad(raw, (0, -len(raw) % 3)).astype(np.int16).reshape(-1, 3).T
+        stored = np.stack([low | (middle & 0x0F) << 8, high | (middle & 0xF0) << 4], axis=1).reshape(-1)
+        stored = np.where(stored > 2047, stored - 4096, stored)
     stored = stored[: n_times * n_leads].reshape(n_times, n_leads).T
     values = np.where(stored == -(1 << (bits - 1)), np.nan, stored)
     baseline, gain = (np.array([[getattr(lead, what)] for lead in header.leads]) for what in ("baseline", "gain"))
     return np.ascontiguousarray(((values - baseline) / gain).astype(np.float32))
-
-
-def _unpacked(raw: Array) -> Array:
-    """Return the numbers of format 212, two of 12 bits in three bytes."""
-    low, middle, high = np.pad(raw, (0, -len(raw) % 3)).astype(np.int16).reshape(-1, 3).T
-    numbers = np.stack([low | (middle & 0x0F) << 8, high | (middle & 0xF0) << 4], axis=1).reshape(-1)
-    return np.where(numbers > 2047, numbers - 4096, numbers)
 
 
 def read_wfdb_marks(path: str | Path) -> list[Mark]:

@@ -20,7 +20,7 @@ from dicot.core.errors import InputError, brief, did_you_mean, is_whole, naming,
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.datasets import is_path
-from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups, text_array
+from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.reading import Reading
 from dicot.data.stream import are_facts
@@ -276,7 +276,7 @@ def _values(column: str, cells: Any) -> Array:
     kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
     cells = cells.cast(kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return text_array(cells.fill_null("").to_pylist())
+        return np.array(cells.fill_null("").to_pylist(), dtype=np.str_)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise InputError(f"column {column!r} must hold numbers or text; got {kind}. {AGAIN}")
     if cells.null_count:

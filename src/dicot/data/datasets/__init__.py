@@ -103,14 +103,12 @@ def available() -> list[Card]:
 
 def family_of(name: str) -> str | None:
     """Return the family whose recipe a registered set is trained by; it does not depend on the files of a machine."""
-    known = DATASETS.registered(name)
-    return None if known is None else known.family
+    return known.family if (known := DATASETS.registered(name)) else None
 
 
 def is_here(name: str) -> bool:
     """Tell whether a data set of this name is on this machine."""
-    known = DATASETS.get(name)
-    return known is not None and known.is_here()
+    return (known := DATASETS.get(name)) is not None and known.is_here()
 
 
 def stand_ins(name: str) -> list[str]:
@@ -120,29 +118,25 @@ def stand_ins(name: str) -> list[str]:
 
 def stands_in_for(name: str) -> str:
     """Name the set of the paper in whose place a registered set is used; empty for any other."""
-    known = DATASETS.registered(name)
-    return "" if known is None else known.stands_in_for
+    return known.stands_in_for if (known := DATASETS.registered(name)) else ""
 
 
 def spelled(name: str) -> str:
     """Return the usual spelling of a registered name in any capitalisation; anything else as it is."""
-    known = DATASETS.registered(name)
-    return name if known is None else known.name
+    return known.name if (known := DATASETS.registered(name)) else name
 
 
 def transfer_channels(name: str) -> tuple[int, ...]:
     """Return the channels of the sensor that a registered set shares with others; empty where none are known."""
-    known = DATASETS.registered(name)
-    return () if known is None else known.transfer_channels
+    return known.transfer_channels if (known := DATASETS.registered(name)) else ()
 
 
 def paper_subset_seed(name: str) -> int | None:
     """Return the seed of the authors' draw of labelled cases where a registered set has one of its own (D-40)."""
-    known = DATASETS.registered(name)
-    return None if known is None else known.paper_subset_seed
+    return known.paper_subset_seed if (known := DATASETS.registered(name)) else None
 
 
 def benchmark_policies(name_or_path: str | Path) -> dict[str, Any]:
     """Return the policies that a benchmark loads a data set with; none for a file or an unknown name."""
     known = None if is_path(name_or_path) else DATASETS.get(str(name_or_path))
-    return {} if known is None else dict(known.benchmark_policies)
+    return dict(known.benchmark_policies) if known else {}

@@ -12,21 +12,20 @@ from typing import Unpack, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError, naming
+from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError
 from dicot.core.storage import cache_folder, user_folder
 from dicot.data.cases import Array, Policies, RawCases, to_cases, true_lengths
 from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, pick_channels
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
-from dicot.data.npyfile import load_npz
+from dicot.data.readers import read_case_file
+from dicot.data.reading import Reading
 from dicot.data.splits import check_split
-from dicot.data.textforms import read_text
 
 SOURCE = "https://timeseriesclassification.com"
 # ItalyPowerDemand.npz, the archive's official split with original values and labels, so that a plain install has
 # something to try.
 SHIPPED = Path(__file__).parent
 FORMS = (".arff", ".ts", ".tsv")  # in the order in which the files of a set are tried
-_ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _CITATIONS = {
     "ucr": "Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6(6), 2019",
     "uea": "Bagnall et al., The UEA multivariate time series classification archive, 2018, arXiv:1811.00075",
@@ -178,19 +177,12 @@ def _other_part(train: Path) -> Path:
 
 def _read(path: Path) -> tuple[Part, Part]:
     """Read cases and labels of the training and the test part, as the files hold them."""
-    if path.suffix == ".npz":
-        with naming(path):
-            arrays = load_npz(path, _ARRAYS)
-            if len(arrays) < len(_ARRAYS):
-                raise InputError(f"expected the arrays {', '.join(_ARRAYS)}; got {sorted(arrays)}.")
-            return (to_cases(arrays["X_train"]), arrays["y_train"]), (to_cases(arrays["X_test"]), arrays["y_test"])
-    parts = []
-    for file in (path, _other_part(path)):
-        cases, labels = read_text(file)
-        if labels is None:
-            raise UnlabelledDataError(f"{file} has no class labels; only classification sets can be loaded by name.")
-        parts.append((to_cases(cases), labels))
-    return parts[0], parts[1]
+    found = read_case_file(path, Reading())
+    parts = [(to_cases(found[part].X), found[part].y) for part in ("train", "test") if part in found]
+    (train, y_train), (test, y_test) = parts if len(parts) == 2 else [([], None)] * 2
+    if y_train is None or y_test is None:
+        raise UnlabelledDataError(f"{path} has no test part or no class labels, which a set by name must have.")
+    return (train, y_train), (test, y_test)
 
 
 def _sizes(train: Part, test: Part) -> Sizes:

@@ -136,10 +136,7 @@ def shaped(split: Split, channels: Sequence[int] | None = None, **policies: Unpa
 
 @final
 class Registry(MutableMapping[str, DataSet]):
-    """The registered data sets by name, and those that `discover` finds on this machine at the moment of asking.
-
-    A set that is registered and here comes before one of the same name that was discovered.
-    """
+    """Data sets by name: those that are registered and here, then those that `discover` finds on this machine now."""
 
     def __init__(self, sets: Iterable[DataSet], discover: Sequence[Callable[[], Iterable[DataSet]]] = ()) -> None:
         self._registered = {one.name.lower(): one for one in sets}
@@ -213,14 +210,9 @@ def runs(*columns: Array) -> list[slice]:
 def cut(
     x: Array, y: Array, group: Array, length: int, stride: int, *, inside: Sequence[slice] | None = None, name: str
 ) -> Windows:
-    """Cut x (C, T) into windows, none of which leaves a stretch of `inside`; a shorter stretch has none.
-
-    Label and group are the most frequent in the window, of several the smallest.
-    """
+    """Cut x (C, T) into windows inside of stretches; label and group are the most frequent, of several the smallest."""
     stretches = [slice(0, len(y))] if inside is None else inside
     long = [part for part in stretches if part.stop - part.start >= length]
-    if not long:
-        raise InputError(f"No stretch of {name} is as long as a window of {length} time steps. Check the raw files.")
     labels, groups = ([column[part] for part in long] for column in (y, group))
     windows = Windows.from_array([x[:, part] for part in long], labels, group=groups, window=length, stride=stride)
     return Windows(windows.x, windows.y, windows.group, name)
