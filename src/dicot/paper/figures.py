@@ -9,34 +9,16 @@ import numpy as np
 import pandas as pd
 from sklearn.isotonic import isotonic_regression
 
+from dicot.judge.report import figures as plots
+from dicot.judge.report import frame
 from dicot.judge.report.benchmark import times
-from dicot.judge.report.figures import (
-    GREY,
-    MARKERS,
-    PALETTE,
-    critical_difference,
-    legend_text,
-    map_panels,
-    plain_log,
-    svg,
-    time_scatter,
-)
-from dicot.judge.report.frame import (
-    CONTROLS,
-    PAPER_SCHEDULE,
-    contender_order,
-    means,
-    natural,
-    note,
-    placed,
-)
 from dicot.judge.report.page import Part, slug
 from dicot.judge.report.scores import failures, score_table, seconds_text, seeds_text, standings
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, text_table
-from dicot.paper.grid import EXPECTED, grid, of_the_paper, paper_ranks, side_by_side
+from dicot.paper.grid import EXPECTED, grid, paper_ranks, side_by_side
 from dicot.paper.numbers import AVERAGE, COUNTS, LARGE, METHODS, NAMES, printed, printed_hours, printed_names
-from dicot.paper.tables import FAMILIES, RANKS, Records, all_labels, number_cell, without_loss
+from dicot.paper.tables import FAMILIES, RANKS, Records, number_cell, without_loss
 from dicot.use.projection import read_maps
 
 LABEL_GAP = 0.042  # of the axis' height between two labels
@@ -48,7 +30,7 @@ TIMES = {"step_ms": ("Time per step", "milliseconds per step"), "peak_mib": ("Me
 
 def time_part(records: Records, suite: str) -> Iterator[Part]:
     """Figure 1: accuracy with 1 % of the labels against time to fit, ours and the paper's."""
-    own, theirs, hours = records.scored(suite, "few_1pct"), printed(suite), printed_hours()
+    own, theirs, hours = records.scored("few_1pct", suite), printed(suite), printed_hours()
     if len(own):
         made = grid(own, theirs, LARGE)
         if made.block is None:
@@ -58,7 +40,7 @@ def time_part(records: Records, suite: str) -> Iterator[Part]:
             yield Part("", made.table(cells, made.over, made.reading))
             yield from times(made.block, "Ours", "figure1")
     points = {name: (3600 * hours[name], mean) for name, mean in theirs[AVERAGE].items() if name in hours}
-    figure = {"figure1-paper": partial(time_scatter, points, "average accuracy", [HERO])}
+    figure = {"figure1-paper": partial(plots.time_scatter, points, "average accuracy", [HERO])}
     text = "From the numbers of the paper's Tables 1 and 3; it prints no time for what has no pretraining."
     yield Part("The paper's", figures=figure, text=text)
 
@@ -77,9 +59,8 @@ def method_part(records: Records) -> Iterator[Part]:
 
 def ranks_part(records: Records, *suites: str) -> Iterator[Part]:
     """Figure 3: ranks of the methods over all data sets: ours, the paper's over the same and over all of its own."""
-    own = all_labels(records.of(*suites))
-    own = own[of_the_paper(own) & own.contender.isin((*METHODS, *CONTROLS)) & (own.protocol == "linear")]
-    own = own[own.schedule.isin(("", PAPER_SCHEDULE))]
+    own = records.scored("linear", *suites, as_paper=True)
+    own = own[own.contender.isin((*METHODS, *frame.CONTROLS)) & (own.protocol == "linear")]
     expected = [name for family in FAMILIES for name in EXPECTED[family]]
     theirs = pd.concat([printed(suite) for suite in FAMILIES], axis=1).loc[[NAMES[name] for name in METHODS], expected]
     made = grid(own, theirs, expected)
@@ -110,7 +91,7 @@ def _critical_difference(title: str, stem: str, merits: pd.DataFrame, words: str
     """Draw the ranks of merits (data sets x lines)."""
     scores = merits.to_numpy()
     text = f"{words}{len(merits)} data sets. {friedman_text(scores)}"
-    return Part(title, figures={stem: partial(critical_difference, scores, list(merits))}, text=text)
+    return Part(title, figures={stem: partial(plots.critical_difference, scores, list(merits))}, text=text)
 
 
 def neighbours_part(records: Records, suite: str) -> Iterator[Part]:
@@ -119,7 +100,7 @@ def neighbours_part(records: Records, suite: str) -> Iterator[Part]:
     Each of our averages is over the sets that its lines share.
     """
     names, theirs = printed_names([suite]), {count: printed(suite, f"knn_{count}") for count in COUNTS}
-    own = {count: records.scored(suite, f"knn_{count}") for count in COUNTS}
+    own = {count: records.scored(f"knn_{count}", suite) for count in COUNTS}
     grids = {count: grid(rows, theirs[count], LARGE) for count, rows in own.items() if len(rows)}
     axes = "labelled cases per class", "average accuracy"
     if grids:
@@ -145,7 +126,7 @@ def maps_part(records: Records) -> Iterator[Part]:
     if records.maps is None:
         return
     maps = read_maps(records.maps)
-    names = sorted(maps.points, key=contender_order)
+    names = sorted(maps.points, key=frame.contender_order)
     panels = {name: (maps.points[name].astype(np.float64), maps.labels) for name in names}
     alike: dict[str, list[str]] = {}  # how maps came about -> whose did
     for name in names:
@@ -153,27 +134,27 @@ def maps_part(records: Records) -> Iterator[Part]:
     made = "; ".join(f"{', '.join(own)}: {how}" for how, own in alike.items())
     trial = f" A trial: every training had {maps.steps} steps." if maps.steps else ""
     title = f"Maps of the test part of {maps.data_set}"
-    yield Part(title, figures={"figure5": partial(map_panels, panels)}, text=f"{made}; seed {maps.seed}.{trial}")
+    yield Part(title, figures={"figure5": partial(plots.map_panels, panels)}, text=f"{made}; seed {maps.seed}.{trial}")
 
 
 def scaling_part(records: Records, suite: str) -> Iterator[Part]:
     """Figure 6: time and memory of a step against the batch size, a table and a figure per data set and measure."""
     data = records.of(suite)
-    for name in sorted(data.target[data.metric.isin(TIMES)].unique(), key=natural):
+    for name in sorted(data.target[data.metric.isin(TIMES)].unique(), key=frame.natural):
         for metric, (title, axis) in TIMES.items():
             own = data[(data.metric == metric) & (data.target == name)]
             if len(own):
-                runs = placed(own, own.batch_size.map(lambda size: str(size) if size else UNTRAINED))
+                runs = frame.placed(own, own.batch_size.map(lambda size: str(size) if size else UNTRAINED))
                 stem = f"figure6-{metric.replace('_', '-')}-{slug(name).lower()}"
                 yield _by_batch_size(runs, f"{title} on {name}", axis, stem)
 
 
 def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
     about = f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches."
-    table = score_table(runs, note(runs, seeds_text(runs), about, failures(runs)))
+    table = score_table(runs, frame.note(runs, seeds_text(runs), about, failures(runs)))
     curves: dict[str, tuple[list[float], list[float]]] = {}
     ends: dict[str, float] = {}
-    for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
+    for line, row in frame.means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
         measured = row[row > 0]
         sizes = [float(size) for size in measured.index]
         failed = runs[(runs.line == line) & runs.error.notna() & (runs.column != UNTRAINED)].column
@@ -189,8 +170,8 @@ def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part
 def splits_part(records: Records, suite: str) -> Iterator[Part]:
     """Figure 7: the number of sub-blocks against the time to fit, summed over every data set that all of them have."""
     data = records.of(suite)
-    own = data[data.contender.str.startswith(tuple(SPLITS)) & (data.schedule == PAPER_SCHEDULE) & data.error.isna()]
-    own = own.drop_duplicates(["contender", "source", "seed"], keep="last")
+    own = data[data.contender.str.startswith(tuple(SPLITS)) & (data.schedule == frame.PAPER_SCHEDULE)]
+    own = own[own.error.isna()].drop_duplicates(["contender", "source", "seed"], keep="last")
     if own.empty:
         return
     seconds = own.groupby(["contender", "source"]).seconds.agg(lambda s: s.mean(skipna=False)).unstack()
@@ -203,7 +184,7 @@ def splits_part(records: Records, suite: str) -> Iterator[Part]:
         yield Part("", text=f"Not measured: {why}. The paper prints no numbers for this figure.")
         return
     total = seconds[shared].sum(axis=1)
-    counts = sorted({name.rpartition(" ")[2] for name in total.index}, key=natural)
+    counts = sorted({name.rpartition(" ")[2] for name in total.index}, key=frame.natural)
     curves = {
         words: [float(total.get(start + count, math.nan)) for count in counts]
         for start, words in SPLITS.items()
@@ -233,20 +214,20 @@ def power_curves(
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         for i, (name, (x, y)) in enumerate(curves.items()):
-            style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
-            axes.loglog(x, y, linewidth=1.2, label=legend_text(name), **style)
+            colour, marker = (some[i % len(some)] for some in (plots.PALETTE, plots.MARKERS))
+            axes.loglog(x, y, linewidth=1.2, color=colour, marker=marker, markersize=4, label=plots.legend_text(name))
             if (end := (ends or {}).get(name)) is not None:
-                axes.loglog([x[-1], end], [y[-1]] * 2, ":", color=style["color"], linewidth=1.2)
-                axes.loglog([end], [y[-1]], "x", color=style["color"], markersize=8, markeredgewidth=2)
+                axes.loglog([x[-1], end], [y[-1]] * 2, ":", color=colour, linewidth=1.2)
+                axes.loglog([end], [y[-1]], "x", color=colour, markersize=8, markeredgewidth=2)
         ticks = sorted({value for x, _ in curves.values() for value in x} | set((ends or {}).values()))
         axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
         axes.minorticks_off()
-        plain_log(axes.yaxis)
+        plots.plain_log(axes.yaxis)
         axes.set(xlabel=x_label, ylabel=y_label)
         if len(curves) > 1:
             axes.legend(frameon=False)
 
-    return svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")
+    return plots.svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")
 
 
 def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str], x_label: str, y_label: str) -> str:
@@ -256,9 +237,9 @@ def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str]
         axes = figure.subplots()
         drawn = []
         for i, (name, values) in enumerate(curves.items()):
-            colour = PALETTE[i % len(PALETTE)]
-            marker = MARKERS[i // len(PALETTE) % len(MARKERS)]
-            style = ("-", "--", ":")[i // len(PALETTE) % 3]
+            colour = plots.PALETTE[i % len(plots.PALETTE)]
+            marker = plots.MARKERS[i // len(plots.PALETTE) % len(plots.MARKERS)]
+            style = ("-", "--", ":")[i // len(plots.PALETTE) % 3]
             axes.plot(range(len(ticks)), values, style, color=colour, marker=marker, markersize=4, linewidth=1.2)
             ends = [(x, y) for x, y in enumerate(values) if y == y]  # NaN is not equal to itself
             drawn += [(ends[-1], name, colour)] if ends else []
@@ -272,7 +253,9 @@ def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str]
             axes.text(len(ticks) - 0.6, height, name, color=colour, va="center", fontsize=8)
         axes.set_ylim(min(low, *heights), max(high, *heights))
 
-    return svg(draw, (7.2, max(3.6, 0.21 * len(curves) + 1.2)), f"{y_label} over {x_label} of {len(curves)} contenders")
+    return plots.svg(
+        draw, (7.2, max(3.6, 0.21 * len(curves) + 1.2)), f"{y_label} over {x_label} of {len(curves)} contenders"
+    )
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:
@@ -293,12 +276,12 @@ def sub_blocks(case: Sequence[float], k: int) -> str:
         left.plot(np.arange(len(case)) + 0.5, case, color="black", linewidth=1)
         low, gap = min(case) - 0.6, 0.45
         for j, middle in enumerate(middles):
-            y, colour = low - gap * j, PALETTE[j % len(PALETTE)]
+            y, colour = low - gap * j, plots.PALETTE[j % len(plots.PALETTE)]
             ends = [middle - length / 2, middle + length / 2]
             left.plot(ends, [y, y], color=colour, linewidth=6, solid_capstyle="butt")
             left.text(ends[1] + 0.01 * len(case), y, str(j + 1), va="center", color=colour)
             if j:
-                arrow = {"arrowstyle": "->", "color": GREY, "linewidth": 0.8}
+                arrow = {"arrowstyle": "->", "color": plots.GREY, "linewidth": 0.8}
                 left.annotate("", (middles[j - 1], y + 0.8 * gap), (middle, y + 0.15 * gap), arrowprops=arrow)
         left.set_title(f"a case and its {k} sub-blocks; arrows: the positive ones")
         left.axis("off")
@@ -313,4 +296,4 @@ def sub_blocks(case: Sequence[float], k: int) -> str:
         right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", pad=24)
         right.axis("off")
 
-    return svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")
+    return plots.svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")

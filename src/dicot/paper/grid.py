@@ -2,27 +2,14 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dicot.data.datasets import DATASETS
-from dicot.judge.report.frame import (
-    LINE,
-    PAPER_SCHEDULE,
-    SAME_LABELS,
-    compact,
-    decimals,
-    direction,
-    metric_of,
-    natural,
-    note,
-    placed,
-    require_controls,
-    seeds_of,
-)
+from dicot.judge.report import frame
 from dicot.judge.report.scores import (
     MANY_SETS,
     Block,
@@ -103,7 +90,7 @@ def columns_of(data: pd.DataFrame, expected: Sequence[str], metrics: Sequence[st
 
     def order(column: Column) -> tuple[object, ...]:
         place = expected.index(column.paper) if column.paper in expected else len(expected)
-        return place, not column.exact, natural(column.label)
+        return place, not column.exact, frame.natural(column.label)
 
     columns = sorted(found, key=order)
     return [column.by(metric) for column in columns for metric in metrics] if metrics else columns
@@ -146,7 +133,7 @@ def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
         few = len(missing) <= len(LARGE)
         words += [f"missing: {', '.join(missing) if few else len(missing)}"] if missing else []
         sentences.append("; ".join(words))
-    others = sorted({label for column, label in columns.items() if not column.paper}, key=natural)
+    others = sorted({label for column, label in columns.items() if not column.paper}, key=frame.natural)
     sentences += [f"Not of the paper: {', '.join(others)}"] if others else []
     return ". ".join(sentences) + "."
 
@@ -157,15 +144,15 @@ def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
     Of several lines of ours for one of the paper, in each suite the one that is no trial, in float32, by the probe that
     its authors chose (`PROBES`).
     """
-    fields = ["suite", *LINE]
+    fields = ["suite", *frame.LINE]
     lines = data[fields].drop_duplicates()
     lines = lines.assign(
         paper=[paper_name(*pair) for pair in zip(lines.contender, lines.protocol, strict=True)],
-        labels=lines.protocol.map(lambda name: SAME_LABELS.get(name, name)),
+        labels=lines.protocol.map(lambda name: frame.SAME_LABELS.get(name, name)),
         unusual=~lines.precision.isin(("", "float32")),
         probe=lines.protocol.map(lambda name: PROBES.index(name) if name in PROBES else len(PROBES)),
     )
-    lines = lines[lines.paper.isin(list(names)) & lines.schedule.isin(("", PAPER_SCHEDULE))]
+    lines = lines[lines.paper.isin(list(names)) & lines.schedule.isin(("", frame.PAPER_SCHEDULE))]
     lines = lines.sort_values(["trial", "unusual", "probe", "protocol", "precision"], kind="stable")
     best = lines.drop_duplicates(["suite", "paper", "labels"]).set_index(fields).paper.astype(object)
     return data[fields].join(best, on=fields).paper.fillna("")
@@ -211,7 +198,7 @@ class Grid:
     @property
     def digits(self) -> int:
         """The decimals of all its numbers."""
-        return decimals(self.runs) if len(self.runs) else digits_of(self.theirs)
+        return frame.decimals(self.runs) if len(self.runs) else digits_of(self.theirs)
 
     @cached_property
     def block(self) -> Block | None:
@@ -220,7 +207,7 @@ class Grid:
         What is neither a set of the paper nor stands in for one does not count, unless there is nothing else.
         """
         counted = self.runs[of_the_paper(self.runs)]
-        runs = compact(counted) if len(counted) else self.runs
+        runs = frame.compact(counted) if len(counted) else self.runs
         return block_of(runs, self.others) if len(runs) else None
 
     @property
@@ -243,7 +230,7 @@ class Grid:
 
     def scores(self) -> dict[str, list[Cell]]:
         """Show ours beside the paper's in every column, the best of ours marked."""
-        n_seeds, metrics = len(seeds_of(self.runs)), metric_of(self.runs)
+        n_seeds, metrics = len(frame.seeds_of(self.runs)), frame.metric_of(self.runs)
         lists = self.runs.groupby(["line", "column"], observed=True)[["value", "seed"]].agg(list)
         own = {key: score_cell(values, seeds, self.digits, n_seeds) for key, values, seeds in lists.itertuples()}
         out = {}
@@ -254,8 +241,13 @@ class Grid:
                 cell, paper = own.get((line, column.label), absent), number(self.theirs, line, column.paper)
                 text = beside(cell.text, paper, cell.mean if column.exact else math.nan, self.digits)
                 cells.append(cell._replace(text=text))
-            out[column.label] = mark_best(cells, direction(metrics[column.label]) if column.recorded else 1)
+            out[column.label] = mark_best(cells, frame.direction(metrics[column.label]) if column.recorded else 1)
         return out
+
+    def of(self, suite: str) -> "Grid":
+        """The rows of one suite in the same lines, beside the paper's numbers for it."""
+        runs = frame.compact(self.runs[self.runs.suite == suite])
+        return replace(self, runs=runs, columns=columns_of(runs, EXPECTED[suite]), theirs=printed(suite))
 
     def counted(self, metric: str = "") -> list[Column]:
         """The columns that an average is over."""
@@ -321,13 +313,13 @@ class Grid:
         """Make the table of all lines; `turned` puts its columns, mostly data sets, below one another."""
         spread = any("±" in cell.text for column in cells.values() for cell in column)
         runs = self.runs
-        require_controls(runs, "A table of the paper")
+        frame.require_controls(runs, "A table of the paper")
         missing = [name for name in self.names if name not in set(runs.line)]
-        about = note(
+        about = frame.note(
             runs,
             seeds_text(runs, *([] if spread else ["Means over"])),
             *sentences,
-            best_note(metric_of(runs).map(direction)),
+            best_note(frame.metric_of(runs).map(frame.direction)),
             f"Below {self.names[-1]}: lines that the paper's table does not have." if self.others else "",
             f"No record of {', '.join(missing)}." if missing else "",
             failures(runs) if runs.column.nunique() <= MANY_SETS else "",
@@ -344,9 +336,9 @@ def side_by_side(corner: str, grids: Mapping[str, Grid], cells: Iterable[Sequenc
     absent = Cell(NOT_RUN, ABSENT)
     rows = ((line, [column.get(line, absent) for column in columns]) for line in lines)
     runs = pd.concat([made.runs for made in grids.values() if len(made.runs)])
-    require_controls(runs, "A table of the paper")
-    bold = best_note(metric_of(runs).map(direction))
-    return text_table(corner, rows, list(grids), note(runs, seeds_text(runs, "Means over"), *sentences, bold))
+    frame.require_controls(runs, "A table of the paper")
+    bold = best_note(frame.metric_of(runs).map(frame.direction))
+    return text_table(corner, rows, list(grids), frame.note(runs, seeds_text(runs, "Means over"), *sentences, bold))
 
 
 def grid(data: pd.DataFrame, theirs: pd.DataFrame, expected: Sequence[str], metrics: Sequence[str] = ()) -> Grid:
@@ -354,7 +346,7 @@ def grid(data: pd.DataFrame, theirs: pd.DataFrame, expected: Sequence[str], metr
     names, columns = list(theirs.index), _row_columns(data)
     if metrics:
         columns = [column.by(metric) for column, metric in zip(columns, data.metric, strict=True)]
-    runs = placed(data, [column.label for column in columns])
+    runs = frame.placed(data, [column.label for column in columns])
     said = {row.line: _called(row, names) for row in runs.drop_duplicates("line").itertuples()}
     own = paper_line(data, names)
     labels = own.where(own != "", runs.line.map(said).astype(object))

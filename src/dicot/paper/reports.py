@@ -8,18 +8,9 @@ import pandas as pd
 
 from dicot.core.errors import InputError
 from dicot.judge.protocols.base import COSTS
+from dicot.judge.report import frame
 from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
 from dicot.judge.report.best import SUBJECT, short_table
-from dicot.judge.report.frame import (
-    CONTROLS,
-    by_data_set,
-    decimals,
-    means,
-    metric_name,
-    note,
-    require_controls,
-    shown_metrics,
-)
 from dicot.judge.report.page import Part
 from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table, to_markdown
 from dicot.paper.grid import paper_line, published
@@ -37,9 +28,9 @@ def scores(request: Request) -> Iterator[Part]:
     """Show standings, ranks, time and data sets, for protocols that see as many labels in one table."""
     data = request.data[~request.data.metric.isin(COSTS)]
     groups = {
-        (kind, metric): by_data_set(data, [metric], protocols)
+        (kind, metric): frame.by_data_set(data, [metric], protocols)
         for kind, protocols in kinds(data).items()
-        for metric in shown_metrics(data[data.protocol.isin(protocols)])
+        for metric in frame.shown_metrics(data[data.protocol.isin(protocols)])
     }
     for (kind, metric), runs in groups.items():
         several = len([one for one, _ in groups if one == kind]) > 1
@@ -64,7 +55,7 @@ LAYOUTS["batch_scaling"] = batch_scaling
 def parts(runs: pd.DataFrame, name: str = "") -> Iterator[Part]:
     """Show averages beside the paper's; nothing where it has no numbers."""
     theirs = paper_means(runs)
-    if (means(runs).notna() & theirs.notna()).any(axis=None):
+    if (frame.means(runs).notna() & theirs.notna()).any(axis=None):
         yield Part(titled("Ours beside the paper", name), average_table(runs))
 
 
@@ -77,13 +68,15 @@ def paper_means(runs: pd.DataFrame) -> pd.DataFrame:
     """Give the paper's numbers, lines x columns, NaN where it prints none."""
     cells = runs.drop_duplicates(["line", "column"]).set_index(["line", "column"])
     keys = cells[["suite", "contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
-    return pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(means(runs))
+    return (
+        pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(frame.means(runs))
+    )
 
 
 def average_table(runs: pd.DataFrame) -> Table:
     """Show per line the average of ours and of the paper's over the sets both have, and the difference."""
-    require_controls(runs, "Ours beside the paper")
-    ours, paper, d = means(runs), paper_means(runs), decimals(runs)
+    frame.require_controls(runs, "Ours beside the paper")
+    ours, paper, d = frame.means(runs), paper_means(runs), frame.decimals(runs)
     lines = runs.drop_duplicates("line").set_index("line")
 
     def row(line: str) -> list[Cell | str]:
@@ -97,12 +90,12 @@ def average_table(runs: pd.DataFrame) -> Table:
         own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, FAILED)
         return ["no such number", str(len(scored)), own, "", ""]
 
-    about = (
-        f"Average {metric_name(runs)} over the data sets both have; where the paper has no such number, over all of "
-        "ours."
-    )
+    metric = frame.metric_name(runs)
+    about = f"Average {metric} over the data sets both have; where the paper has no such number, over all of ours."
     columns = ["in the paper", "data sets", "ours", "the paper's", "difference"]
-    return text_table("contender", ((line, row(line)) for line in ours.index), columns, note(runs, about, CAVEATS))
+    return text_table(
+        "contender", ((line, row(line)) for line in ours.index), columns, frame.note(runs, about, CAVEATS)
+    )
 
 
 def audit_table() -> Table:
@@ -121,15 +114,15 @@ def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ..
     """Keep the rows of the paper's lines and variants, and of the controls; which of these have no rank."""
     names = printed_names(set(data.suite))
     chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
-    outside = tuple(name for name in CONTROLS if name not in set(data.contender[chosen]))
-    return data[chosen | data.contender.isin(CONTROLS)], outside
+    outside = tuple(name for name in frame.CONTROLS if name not in set(data.contender[chosen]))
+    return data[chosen | data.contender.isin(frame.CONTROLS)], outside
 
 
 def summary_markdown(data: pd.DataFrame) -> str:
     """Write Table 2 of the paper, or the gains of the preset "best", the same whenever it is made."""
     dates = sorted(data.recorded)
     made = f"Recorded {dates[0][:10]} to {dates[-1][:10]}." if dates and dates[0] else ""
-    table = short_table(data) if set(data.suite) == {SUBJECT} else summary_of_archives(newest(data).data)
+    table = short_table(data) if set(data.suite) == {SUBJECT} else summary_of_archives(newest(data))
     return f"{to_markdown(table)}{made}".rstrip() + "\n"
 
 

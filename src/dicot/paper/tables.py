@@ -1,7 +1,7 @@
 """The paper's tables as parts of a page: ours beside the paper's numbers, or these alone where nothing is recorded."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +10,7 @@ from dicot.data.datasets import DATASETS, family_of
 from dicot.data.datasets.base import DataSet, Sizes
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import AUTHORS
-from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, SAME_LABELS, compact, latest, natural
+from dicot.judge.report.frame import CONTROLS, PAPER_SCHEDULE, SAME_LABELS, latest, natural
 from dicot.judge.report.page import Part
 from dicot.judge.report.scores import MANY_SETS, NOT_MEASURED, fit_times, times_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
@@ -18,7 +18,6 @@ from dicot.paper.grid import (
     EXPECTED,
     Grid,
     column_of,
-    columns_of,
     data_set_key,
     digits_of,
     grid,
@@ -71,11 +70,15 @@ class Records:
         own = self.data[self.data.suite.isin(suites)]
         return own if len(suites) == 1 else latest(own)
 
-    def scored(self, suite: str, labels: str) -> pd.DataFrame:
-        """The accuracies of a suite by the protocols that see these labels."""
-        data = self.of(suite)
+    def scored(self, labels: str, *suites: str, as_paper: bool = False) -> pd.DataFrame:
+        """The accuracies of these suites by the protocols that see these labels.
+
+        `as_paper` keeps the paper's sets, or what stands in for one, and its schedule.
+        """
+        data = self.of(*suites)
         seen = data.protocol.map(lambda name: SAME_LABELS.get(name, name))
-        return data[(data.metric == "accuracy") & (seen == labels)]
+        own = data[(data.metric == "accuracy") & (seen == labels)]
+        return own[of_the_paper(own) & own.schedule.isin(("", PAPER_SCHEDULE))] if as_paper else own
 
 
 def newest(data: pd.DataFrame, maps: Path | None = None) -> Records:
@@ -97,9 +100,8 @@ def printed_only(theirs: pd.DataFrame) -> Part:
 
 def scores_part(records: Records, suite: str, labels: str = "linear", hours: bool = False) -> Iterator[Part]:
     """Show contenders and data sets by the protocols that see these labels; `hours` adds the times."""
-    own, theirs = records.scored(suite, labels), printed(suite, labels)
-    if suite in ARCHIVES:  # of which the paper leaves sets out; and two schedules would make 124 rows twice as wide
-        own = own[own.schedule.isin(("", PAPER_SCHEDULE)) & of_the_paper(own)]
+    # Of the archives the paper leaves sets out; and two schedules would make 124 rows twice as wide.
+    own, theirs = records.scored(labels, suite, as_paper=suite in ARCHIVES), printed(suite, labels)
     if own.empty:
         yield printed_only(theirs)
         return
@@ -126,38 +128,30 @@ def clustering_part(records: Records, suite: str, averages: bool = False) -> Ite
     yield Part("", made.table(cells, made.over, made.reading))
 
 
-def all_labels(data: pd.DataFrame) -> pd.DataFrame:
-    """Keep what was scored with all labels on the set it was fitted on."""
-    return data[(data.metric == "accuracy") & data.protocol.isin(ALL_LABELS) & (data.source == data.target)]
-
-
 def archives_part(records: Records, *suites: str) -> Iterator[Part]:
     """Show the summary of both archives, and what the schedule of the authors' code makes of each method."""
-    data = records.of(*suites)
-    if data.empty:
+    if records.of(*suites).empty:
         yield printed_only(pd.DataFrame(paper_tables()["ucr_uea_summary"]).T.astype(float))
         return
-    yield Part("", summary_of_archives(data))
-    if (schedules := schedule_table(records.of(*FAMILIES))) is not None:
+    yield Part("", summary_of_archives(records))
+    if (schedules := schedule_table(records)) is not None:
         yield Part("Both schedules", schedules)
 
 
-def summary_of_archives(data: pd.DataFrame) -> Table:
+def summary_of_archives(records: Records) -> Table:
     """Show accuracy, rank and time of both archives, ours beside the paper's over the same sets and as printed."""
     summary = pd.DataFrame(paper_tables()["ucr_uea_summary"]).T.astype(float)
-    own = all_labels(data[data.suite.isin(ARCHIVES)])
-    whole = grid(own[of_the_paper(own) & own.schedule.isin(("", PAPER_SCHEDULE))], summary, ())
+    whole = grid(records.scored("linear", *ARCHIVES, as_paper=True), summary, ())
     cells: dict[str, list[Cell]] = {}
     times: dict[str, dict[str, str]] = {line: {} for line in whole.every}
     notes = []
     for suite in ARCHIVES:
-        runs, theirs, word = compact(whole.runs[whole.runs.suite == suite]), printed(suite), suite.upper()
-        part = replace(whole, runs=runs, columns=columns_of(runs, EXPECTED[suite]), theirs=theirs)
+        part, word = whole.of(suite), suite.upper()
         if (block := part.block) is None:
             cells |= {f"{word} accuracy": part.average(), f"{word} rank": part.ranks({})}
             continue
         cells[f"{word} accuracy, {len(block.columns)} sets"] = part.average()
-        cells[f"{word} rank"] = part.ranks(paper_ranks(theirs, block.lines, block.columns))
+        cells[f"{word} rank"] = part.ranks(paper_ranks(part.theirs, block.lines, block.columns))
         for line, time in fit_times(block).items():
             times[line][word] = times_text(time)
         notes.append(f"{word}: {block.missing_text()}")
@@ -183,9 +177,9 @@ def number_cell(value: float | None) -> Cell:
     return Cell("" if value is None or pd.isna(value) else f"{value:.2f}")
 
 
-def schedule_table(data: pd.DataFrame) -> Table | None:
+def schedule_table(records: Records) -> Table | None:
     """Compare the paper's schedule with that of the authors' code, on the data sets that a method has both on."""
-    own = all_labels(data)
+    own = records.scored("linear", *FAMILIES)
     both = own[own.protocol == "linear"].pivot_table("value", "target", ["contender", "schedule"])
     rows = []
     for method in METHODS:

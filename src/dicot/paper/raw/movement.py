@@ -67,8 +67,7 @@ def read_harth(raw: Path) -> PreparedParts:
     windows = cut(x, label, group, HARTH_LENGTH, HARTH_STRIDE, inside=runs(group), name=HARTH.name)
     assert windows.group is not None
     in_test = np.isin(windows.group, HARTH_TEST)
-    train, test = windows.subset(~in_test), windows.subset(in_test)
-    return PreparedParts(train, test, tuple(HARTH_ACTIVITIES.values()), HARTH_STRIDE)
+    return PreparedParts(windows.subset(~in_test), windows.subset(in_test), HARTH_NAMES, HARTH_STRIDE)
 
 
 # PAMAP2: heart rate and three inertial units on nine people, 100 Hz.
@@ -163,7 +162,7 @@ def read_pamap2_arrays(raw: Path, sizes: Sizes | None = None) -> PreparedParts:
             parts.append(Windows(x, np.searchsorted(known, label), np.full(len(x), group), PAMAP2_PAPER.name))
         notes = ["The file does not say whose window is whose: each part is one group."]
         notes += ["Training windows are train_data and val_data."] if joined else []
-        made = PreparedParts(parts[0], parts[1], tuple(PAMAP2_EVERY.values())[: len(known)], notes=tuple(notes))
+        made = PreparedParts(parts[0], parts[1], PAMAP2_NAMES[: len(known)], notes=tuple(notes))
         if wrong := differences(made.sizes._replace(n_classes=len(known)), sizes):
             raise InputError(f"It holds {', '.join(wrong)}: it is not the file that the paper used.")
     return made
@@ -198,7 +197,7 @@ def read_skoda(raw: Path, in_time: bool) -> PreparedParts:
     x, label = read_skoda_arm(raw)
     train, test = (blocked if in_time else shuffled)(x, label)
     notes = () if in_time else ("Windows are shuffled time steps without an order in time (D-47).",)
-    return PreparedParts(train, test, tuple(SKODA_GESTURES.values()), SKODA_STRIDE, notes)
+    return PreparedParts(train, test, SKODA_NAMES, SKODA_STRIDE, notes)
 
 
 def shuffled(x: Array, label: Array) -> tuple[Windows, Windows]:
