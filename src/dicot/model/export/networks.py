@@ -119,7 +119,7 @@ def _residual_block(graph: Graph, x: str, block: ResidualBlock) -> str:
 
 
 def _at_least_five(graph: Graph, x: str) -> tuple[str, Callable[[str], str]]:
-    """Add zeros on both sides of fewer than 5 time steps, and return what cuts features back (see `padding`)."""
+    """Add zeros on both sides of fewer than 5 time steps, and return what cuts features back (see `backbones`)."""
     n_times = graph.length(x)
     missing = graph.add("Max", graph.add("Sub", whole(5), n_times), whole(0))
     left = graph.add("Div", missing, whole(2))

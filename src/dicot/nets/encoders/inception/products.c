@@ -1,4 +1,4 @@
-// Matrix products of a training step on float32: one at a time, or complex ones, one for each frequency; see products.py.
+// Matrix products of a training step on float32: one at a time, or complex ones, one for each frequency; see convolution.py.
 // Every number is computed by one thread, in the same order whatever the number of threads. No thread waits for another
 // before the end, which matters where a core has other work.
 

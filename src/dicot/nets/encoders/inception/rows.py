@@ -102,12 +102,12 @@ def _to_the_later(dlarger: Tensor, x: Tensor) -> Tensor:
 
 def row_operations(u: Tensor, width: int, norm: BatchNorm1d) -> RowOperations:
     """Choose a form for u (T, B, C), whose branches of `width` channels each are normalised together by `norm`."""
-    ops: RowOperations = PlainRows()
+    ops: RowOperations = PLAIN
     if u.dtype == torch.float32 and not width % 4 and not u.shape[-1] % 4:
         if u.is_cuda and CUDA.on(u.device) is not None:
-            ops = CudaRows()
+            ops = ON_GPU
         elif u.device.type == "cpu" and width * MOST_PARTS <= WIDEST and C.library is not None:
-            ops = NativeRows()
+            ops = NATIVE
     division: Division | None = norm.__dict__.get(DIVISION)
     return ops if division is None or division.part is None else DividedRows(division.ranks, ops)
 
@@ -363,3 +363,6 @@ class DividedRows(RowOperations):
         dpre, found = _in_front(dy, saved, masked), Normalised(saved.x[0], *saved.statistics)
         dx, dweight, dbias = norm_gradients(dpre, found, norm.weight, self.ranks)
         return torch.split(dx, saved.widths, dim=1), dweight, dbias
+
+
+PLAIN, NATIVE, ON_GPU = PlainRows(), NativeRows(), CudaRows()
