@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dicot.data import Reading as Reading
     from dicot.data import Windows as Windows
     from dicot.data.datasets import load as load
-    from dicot.judge.evaluation.evaluation import evaluate as evaluate
+    from dicot.judge.evaluation.run import evaluate as evaluate
     from dicot.methods import Method as Method
     from dicot.model.classifier import TimeSeriesClassifier as TimeSeriesClassifier
     from dicot.model.deployed import OnnxEmbedder as OnnxEmbedder

@@ -7,12 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.renamed import Command, CommandGroup
 from dicot.core.errors import InputError
 
-corpus = typer.Typer(
-    cls=CommandGroup, help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True
-)
+corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
 
 
 @corpus.callback()
@@ -20,7 +17,7 @@ def root() -> None:
     """Corpora: windows of recordings, more than memory holds. `dicot inspect CORPUS` describes one."""
 
 
-@corpus.command(cls=Command)
+@corpus.command(cls=opt.Command)
 @opt.reads
 def build(
     sources: Annotated[list[str], typer.Argument(help="Folders, patterns, files or URLs of recordings.")],
