@@ -248,7 +248,6 @@ def open_workspace(
 
     Parameters
     ----------
-    path : a .parquet or .npz that `dicot embed` wrote
     data, options, rate : where the series are, as `series_of` takes it
     labels : a label store; by default one beside the vectors, named after them. It is made at the first label
     map_kind : "tsne", or "umap", which needs umap-learn

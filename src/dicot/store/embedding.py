@@ -274,17 +274,11 @@ def embed_corpus(
     overwrite: bool = False,
     on_shard: Callable[[int], None] = lambda peak: None,
 ) -> Store:
-    """Embed all windows of a corpus, shard by shard; killed, the same call continues.
+    """Embed all windows of a corpus into a folder, shard by shard; killed, the same call continues.
 
     Any process may do a shard. The bytes depend neither on who did it nor on how often the work was begun anew.
-
-    Parameters
-    ----------
-    model : what has a `transform`, or a cluster whose processes have one
-    out : a folder for the vectors, a store
-    model_hash : tells models apart, so that no run is continued by another one
-    overwrite : replace vectors of another corpus or model
-    on_shard : is told the most memory, in bytes, that the process which did a shard has had
+    `model_hash` tells models apart, and `overwrite` replaces vectors of another one or of another corpus. `on_shard` is
+    told the most memory, in bytes, that the process which did a shard has had.
     """
     folder = Path(out).absolute()
     with only_writer(folder, folder=True):

@@ -40,9 +40,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     to its nearest neighbours there. The rest is held out for calibration: the p-value of a new case is the share of
     calibration cases, itself included, that lie at least as far out (split conformal). `predict` flags p <= alpha.
 
-    A normal case that is exchangeable with the calibration cases is flagged with a probability of at most `alpha`, on
-    average over the draw of the calibration cases. With n of them the share varies around this by about
-    sqrt(alpha * (1 - alpha) / n).
+    A normal case that is exchangeable with the n calibration cases is flagged with a probability of at most `alpha`, on
+    average over their draw; the share varies around this by about sqrt(alpha * (1 - alpha) / n).
 
     Cases of new people or machines are not exchangeable with others of known ones: pass `groups`, and whole groups are
     held out, two at least. A p-value then allows for how much these differ from each other: a new group is taken to lie
@@ -152,7 +151,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         """Return (N,) `score_samples` less `offset_`: below 0 where `predict` flags a case."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
+    def predict(self, X: Any) -> Rows:
         """Return (N,) -1 for each case whose p-value is at most alpha, and 1 for the others."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
@@ -331,13 +330,10 @@ def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
             f"held_out must hold one boolean per case, shape ({n_cases},), and be True for some and False for others; "
             f"got {held.dtype} of shape {held.shape}, {np.count_nonzero(held)} of them True."
         )
-    if groups is not None:
-        both = np.intersect1d(groups[held], groups[~held])
-        if len(both):
-            raise InputError(
-                f"held_out takes only some cases of {len(both)} group(s), the first is {both[0]!s}. "
-                "Hold out whole groups, or pass no groups."
-            )
+    if groups is not None and len(both := np.intersect1d(groups[held], groups[~held])):
+        raise InputError(
+            f"held_out takes some cases of {len(both)} group(s), such as {both[0]!s}. Hold out whole groups."
+        )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

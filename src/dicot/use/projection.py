@@ -79,13 +79,10 @@ def _flattened(
     if not z.any():
         return _principal(z), f"{shown}, all embeddings identical (t-SNE not defined)"
     perplexity = min(MAX_PERPLEXITY, (len(z) - 1) / 3)
-    model = TSNE(init="pca", perplexity=perplexity, max_iter=steps, random_state=seed)
-    with threadpool_limits(1):  # sums over threads in arbitrary order would make the map differ between runs
-        if on_step is None:
-            points = model.fit_transform(z)
-        else:  # it tells how far it is by printing, and in no other way
-            with redirect_stdout(_Heard(on_step)):
-                points = model.set_params(verbose=2).fit_transform(z)
+    model = TSNE(init="pca", perplexity=perplexity, max_iter=steps, random_state=seed, verbose=2 * bool(on_step))
+    # Sums over threads in arbitrary order would make the map differ. It tells how far it is by printing alone.
+    with threadpool_limits(1), redirect_stdout(_Heard(on_step)):
+        points = model.fit_transform(z)
     return points.astype(np.float64), f"t-SNE of {shown}, perplexity {perplexity:.3g}"
 
 

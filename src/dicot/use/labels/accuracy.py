@@ -163,8 +163,8 @@ def _weights(truth: Rows, others: Floats) -> Floats:
     shares = np.where(counts > 0, others, 0.0)
     if not shares.sum():  # labels were drawn, or every case has one: all weigh the same
         shares = counts.astype(np.float64)
-    weights: Floats = (shares / np.maximum(counts, 1))[truth]
-    return weights / max(float(weights.sum()), 1.0)
+    weights = (shares / np.maximum(counts, 1))[truth]
+    return np.asarray(weights / max(float(weights.sum()), 1.0))
 
 
 def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) -> tuple[Rows, Floats]:
@@ -261,10 +261,9 @@ def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggeste
             )
     if suggested:
         out.append(
-            "The labelled cases were chosen, not drawn at random, so they are no fair sample: shares of classes are "
-            "estimates, and where easy or hard cases of a class were preferred, the accuracy may lie outside. Label "
-            "some cases drawn at random to find out; where these were drawn, say suggested=False (dicot classify "
-            "--drawn)."
+            "The labelled cases were chosen, not drawn at random: shares of classes are estimates, and where easy or "
+            "hard cases of a class were preferred, the accuracy may lie outside. Label some cases drawn at random to "
+            "find out; where these were drawn, say suggested=False (dicot classify --drawn)."
         )
     if len(truth) < FEW:
         out.append(f"Only {len(truth)} labelled cases: the interval is rough below {FEW}. Label more cases.")
@@ -272,5 +271,4 @@ def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggeste
 
 
 def _named(classes: list[str]) -> str:
-    """List a few classes by name."""
     return f"{'class' if len(classes) == 1 else 'classes'} {listed([repr(name) for name in classes])}"

@@ -55,8 +55,10 @@ def suggest(x: Any, y: Any = None, k: int = 10, *, random_state: int = 0) -> Row
         raise InputError(f"All {len(x)} cases have a label: there is nothing left to label. Add cases.")
     if k >= len(unknown):
         return unknown
-    rng = np.random.RandomState(random_state)
-    rows = _looked_at(known, unknown, max(CASES, 2 * k), rng)
+    rng, limit, rows = np.random.RandomState(random_state), max(CASES, 2 * k), np.arange(len(x))
+    if len(x) > limit:
+        some = rng.permutation(known)[: limit // 2]
+        rows = np.sort(np.concatenate([some, rng.permutation(unknown)[: limit - len(some)]]))
     cases, numbers = x[rows], numbers[rows]
     z: Floats = StandardScale(cases)(cases)
     seen = np.unique(numbers[numbers >= 0])
@@ -65,8 +67,7 @@ def suggest(x: Any, y: Any = None, k: int = 10, *, random_state: int = 0) -> Row
             chosen = typical(z, np.flatnonzero(numbers >= 0), k, rng)
         else:
             chosen = uncertain(cases, z, numbers, k, rng)
-    suggested: Rows = rows[chosen]
-    return suggested
+    return np.asarray(rows[chosen])
 
 
 def reason(n_labels: int, n_classes: int) -> str:
@@ -90,7 +91,10 @@ def typical(z: Floats, known: Rows, k: int, rng: np.random.RandomState) -> Rows:
         filled = np.where(left > 0, labels, len(z) + 1)
         best = int(np.lexsort((-sizes, filled))[0])  # the fewest labels, of several the largest
         members = np.flatnonzero(clusters == best)
-        out[place] = _densest(z, members, members[free[members]])
+        candidates = members[free[members]]
+        # The least mean distance to its nearest members of the cluster, itself among them.
+        search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(members)), algorithm="brute").fit(z[members])
+        out[place] = candidates[search.kneighbors(z[candidates])[0].mean(axis=1).argmin()]
         free[out[place]] = False
         labels[best] += 1
         left[best] -= 1
@@ -108,18 +112,7 @@ def uncertain(cases: Floats, z: Floats, numbers: Rows, k: int, rng: np.random.Ra
     away = np.square(z[candidates] - centres[clusters]).sum(axis=1)
     middles = [np.flatnonzero(clusters == c)[away[clusters == c].argmin()] for c in np.unique(clusters)]
     others = np.setdiff1d(np.arange(len(candidates)), middles)  # in the order of their margins
-    filled = np.concatenate([np.sort(middles), others])[:k]
-    chosen: Rows = candidates[filled]
-    return chosen
-
-
-def _looked_at(known: Rows, unknown: Rows, limit: int, rng: np.random.RandomState) -> Rows:
-    """Return the rows that a call looks at, in order: all, or labelled ones and others drawn."""
-    if len(known) + len(unknown) <= limit:
-        return np.arange(len(known) + len(unknown))
-    some = rng.permutation(known)[: limit // 2]
-    rows: Rows = np.sort(np.concatenate([some, rng.permutation(unknown)[: limit - len(some)]]))
-    return rows
+    return np.asarray(candidates[np.concatenate([np.sort(middles), others])[:k]])
 
 
 def _clusters(z: Floats, count: int, rng: np.random.RandomState) -> tuple[Rows, Floats]:
@@ -128,10 +121,3 @@ def _clusters(z: Floats, count: int, rng: np.random.RandomState) -> tuple[Rows, 
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different cases than clusters: some stay empty
         model = KMeans(count, n_init=3, random_state=rng.randint(2**31 - 1)).fit(z)
     return model.labels_.astype(np.intp), model.cluster_centers_
-
-
-def _densest(z: Floats, members: Rows, candidates: Rows) -> int:
-    """Return the candidate with the least mean distance to its nearest members of the cluster, itself among them."""
-    search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(members)), algorithm="brute").fit(z[members])
-    distances = search.kneighbors(z[candidates])[0]
-    return int(candidates[distances.mean(axis=1).argmin()])
