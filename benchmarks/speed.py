@@ -24,8 +24,8 @@ from benchmarks.timing.scaling import memory_section, scaling_sections
 from benchmarks.timing.sections import Measurements, Section, show, write_files
 from benchmarks.timing.shapes import CPU, CUDA, METHOD_SHAPES, QUICK, Effort, Shape, effort_for, parse_shape
 from benchmarks.timing.steps import method_section, step_sections
+from dicot.core.device import resolve_device
 from dicot.core.errors import DicotError, InputError
-from dicot.core.gpu.device import resolve_device
 
 MEASURED_PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32")}
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -20,13 +20,12 @@ import numpy as np
 import torch
 
 from benchmarks.arguments import some_of
-from dicot.core.gpu.device import resolve_device
+from dicot.core.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS, Features
-from dicot.model.composition import Compression
-from dicot.model.embedding import embed, fit_composition
+from dicot.model.embedding import Compression, embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import grouped
 from dicot.nets.encoders import Encoder

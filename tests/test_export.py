@@ -22,7 +22,7 @@ from dicot.core.errors import ExportError, InputError, ModelFileError  # noqa: E
 from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
 from dicot.model.export import export_onnx  # noqa: E402
 from dicot.model.export import file as export_file  # noqa: E402
-from dicot.model.heads import Head  # noqa: E402
+from dicot.model.fewlabels import Head  # noqa: E402
 from dicot.model.presets import grouped  # noqa: E402
 from dicot.nets.encoders import ENCODERS  # noqa: E402
 from tests.commands import dicot  # noqa: E402

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load, load_file, save
 
+from dicot.core.device import peak_memory
 from dicot.core.errors import DicotError, InputError, ModelFileError
-from dicot.core.gpu.device import peak_memory
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import grouped
 from dicot.nets.encoders import FCN

@@ -52,5 +52,3 @@ def test_checkpoints_and_devices(tmp_path, waves):
     with pytest.raises(InputError, match="one device"):
         fit_many([model(), TimeSeriesEmbedder(device="auto")], [(waves.x, None)] * 2)
     fit_many([], [])
-    with pytest.raises(InputError, match="memory"):
-        fit_many([model()], [(waves.x, None)], memory=0)

@@ -105,7 +105,7 @@ def test_a_far_row_or_query_is_put_in_order_too(metric):
 def test_torch_finds_what_numpy_finds(metric, k, free, monkeypatch):
     """The path of a GPU, on torch's CPU."""
     if free is not None:  # a byte too little for the vectors to stay there
-        monkeypatch.setattr("dicot.core.gpu.memory.free_bytes", lambda device: free)
+        monkeypatch.setattr("dicot.core.device.free_bytes", lambda device: free)
     x, z = drawn(300, 8), drawn(11, 8, 1)
     x[40:140] = x[3]  # ties
     z[0] = x[3]

@@ -18,8 +18,8 @@ from benchmarks.timing.reference import Definition, plain_pretrain
 from benchmarks.timing.sections import Row, Section
 from benchmarks.timing.shapes import Shape
 from benchmarks.timing.turns import dicot
+from dicot.core.device import float32_arithmetic, resolve_device
 from dicot.core.errors import InputError
-from dicot.core.gpu.device import float32_arithmetic, resolve_device
 from dicot.core.progress import Bar
 from dicot.data import Split, Windows
 from dicot.data.datasets import load

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from dicot.core.gpu.device import resolve_device
+from dicot.core.device import resolve_device
 from dicot.data import Windows
 from dicot.methods import Batch, Method
 from dicot.nets.encoders import Encoder, InceptionTime

@@ -12,7 +12,7 @@ from tests.own import Halves, Net, slow_start
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, OutputError
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer
 from dicot.methods.dicot import DiCOT
 from dicot.model.presets import grouped
 from dicot.model.runs import pretrain_into

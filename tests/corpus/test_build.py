@@ -8,7 +8,7 @@ import pytest
 from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 
 from dicot.core.errors import InputError, OutputError
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer
 from dicot.data import Windows
 from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus

@@ -6,7 +6,7 @@ from tests.commands import dicot
 from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 
 from dicot.core.errors import InputError, OutputError
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer
 from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
 from dicot.store.embedding import embed_corpus

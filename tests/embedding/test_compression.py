@@ -6,7 +6,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from dicot.model.composition import Compression
+from dicot.model.embedding import Compression
 
 
 def vectors(n: int, n_features: int, seed: int = 0) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.gpu.device import host_threads
+from dicot.core.device import host_threads
 from dicot.model import kernels
 from dicot.model.kernels import Bank, Contests
 

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from dicot.core.errors import InputError
-from dicot.core.gpu.device import (
+from dicot.core.device import (
     float32_arithmetic,
     resolve_device,
 )
+from dicot.core.errors import InputError
 
 
 def test_auto_is_a_gpu_where_there_is_one():

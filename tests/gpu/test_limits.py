@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.device import CONTEXT, FIXED
 from dicot.core.errors import InputError
-from dicot.core.gpu.memory import CONTEXT, FIXED
 from dicot.data import Windows
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.runs import pretrain_into

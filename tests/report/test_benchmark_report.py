@@ -10,7 +10,7 @@ from tests.report.samples import SUITES, failed, several
 from dicot.judge.report.benchmark import narrowed, write_report
 from dicot.judge.report.frame import frame
 from dicot.paper import reports
-from dicot.paper.grid import of_the_papers_lines
+from dicot.paper.reports import of_the_papers_lines
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
 

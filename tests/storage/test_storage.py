@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dicot.core.errors import OutputError
-from dicot.core.storage import write_atomic
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer, write_atomic
 
 
 def test_replaces_as_a_whole_and_makes_folders(tmp_path):
@@ -42,7 +41,7 @@ MANY = """
 import sys
 from pathlib import Path
 from dicot.core.errors import OutputError
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer
 place, done = Path(sys.argv[1]), 0
 while done < 60:
     try:

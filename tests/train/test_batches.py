@@ -110,7 +110,7 @@ import numpy as np
 import torch
 from dicot.data import Windows
 from dicot.nets.encoders import Encoder
-from dicot.core.gpu.device import peak_memory
+from dicot.core.device import peak_memory
 from dicot.methods import build_method
 from dicot.train import Recipe, pretrain
 

@@ -15,7 +15,7 @@ from dicot.methods import Batch, build_method
 from dicot.methods.dicot import DiCOT
 from dicot.nets.encoders import FCN, InceptionTime
 from dicot.train import Checkpoint, History, Recipe, Step, pretrain
-from dicot.train.batches import batch_rows, epoch_order, plan_generator
+from dicot.train.batches import epoch_order, plan_generator, visited
 
 
 class PlainModule(nn.Module):
@@ -167,7 +167,7 @@ def test_an_optimiser_of_the_callers_choice_follows_the_schedule(waves):
     history = pretrain(ours, waves, recipe, seed=2, device="cpu", optimiser=partial(torch.optim.SGD, lr=99.0))
     assert history.lr == [0.1, 0.05, 0.1 / 3, 0.025]
     by_hand.train()
-    for step, rows in enumerate(batch_rows(2, 0, 4, len(waves), 8)):
+    for step, rows in enumerate(visited(waves, 2, 0, 4, 8)):
         plan = by_hand.plan((8, 2, 32), plan_generator(2, step))
         by_hand.zero_grad()
         by_hand.loss(Batch(torch.from_numpy(waves.x[rows]), torch.from_numpy(rows)), plan).backward()

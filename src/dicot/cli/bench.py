@@ -165,7 +165,7 @@ def run_units(
 
     What an earlier run here kept of finished fits is removed.
     """
-    from dicot.core.gpu.device import resolve_device
+    from dicot.core.device import resolve_device
     from dicot.core.progress import Bar
     from dicot.judge.bench.executor import clear_finished, default_workers, execute, execute_on, site_for
 

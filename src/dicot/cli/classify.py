@@ -34,8 +34,7 @@ def classify(
     import numpy as np
 
     from dicot.core.errors import naming
-    from dicot.model.fewlabels import FewLabelClassifier
-    from dicot.model.heads import check_head_file
+    from dicot.model.fewlabels import FewLabelClassifier, check_head_file
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.accuracy import honest_accuracy
 

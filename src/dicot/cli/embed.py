@@ -103,7 +103,7 @@ def _embed_shards(
     run: dict[str, Any],
 ) -> None:
     """Embed a corpus into a folder, shard by shard, here or on a Ray cluster."""
-    from dicot.core.gpu.memory import gpu_memory_of, limited_memory
+    from dicot.core.device import gpu_memory_of, limited_memory
     from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
     from dicot.core.processes.cluster import joined
     from dicot.store.embedding import OnCluster, embed_corpus
@@ -137,7 +137,7 @@ def _embed_shards(
 
 
 def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path) -> None:
-    from dicot.core.storage.locks import only_writer
+    from dicot.core.storage import only_writer
     from dicot.data.datasets import load_parts
     from dicot.store.vectors import MadeOf, row_files, write_vectors
 

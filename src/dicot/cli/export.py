@@ -21,8 +21,8 @@ def export(
     from dicot.model.classifier import TimeSeriesClassifier
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.export import export_onnx
+    from dicot.model.fewlabels import Head
     from dicot.model.files import model_hash, read_config
-    from dicot.model.heads import Head
 
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):

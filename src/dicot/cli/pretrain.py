@@ -46,7 +46,7 @@ def pretrain(
     if is_launched() or "TORCHELASTIC_RUN_ID" in os.environ:
         end_with_parent()
 
-    from dicot.core.gpu.memory import gpu_memory_of
+    from dicot.core.device import gpu_memory_of
     from dicot.core.processes.budget import memory_of
     from dicot.core.processes.ranks import join_ranks
     from dicot.methods import METHODS

@@ -32,7 +32,7 @@ def report(
     from dicot.judge.report.frame import frame
     from dicot.judge.report.page import folder_name
     from dicot.paper import reports  # adds the layouts of the paper's suites
-    from dicot.paper.grid import of_the_papers_lines
+    from dicot.paper.reports import of_the_papers_lines
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")

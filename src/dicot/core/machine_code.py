@@ -193,7 +193,7 @@ def _digest(code: bytes) -> str:
 def _private_folder() -> Path:
     """Return the cache's folder for code, which no other user can write to or replace."""
     cache = cache_folder()
-    folder = cache / f"code-{_user()}"
+    folder = cache / f"code-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if fault := _exposed(folder):
         raise PermissionError(f"{folder} {fault}")
@@ -206,14 +206,7 @@ def _private_folder() -> Path:
 def _exposed(path: Path) -> str:
     """Say why others may have written this file or folder; empty where they cannot."""
     facts = path.stat()
-    if os.name == "nt":
-        return ""
-    if facts.st_uid != _user():
+    if facts.st_uid != os.getuid():
         return f"belongs to another user ({facts.st_uid})"
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"is writable by others ({stat.filemode(facts.st_mode)})"
-    return ""
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0  # Windows has no such numbers
+    shared = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return f"is writable by others ({stat.filemode(facts.st_mode)})" if shared else ""

@@ -1,10 +1,9 @@
 """A progress bar for whatever takes longer than two seconds."""
 
 import time
-from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 PATIENCE = 2.0  # seconds before the bar appears
 
@@ -16,7 +15,6 @@ class Bar:
         self._what, self._total, self._enabled = what, total, enabled
         self._progress: Progress | None = None
         self._started = time.monotonic()
-        self._task: TaskID | None = None
 
     def __enter__(self) -> "Bar":
         return self
@@ -25,29 +23,18 @@ class Bar:
         """Show `done` of the total."""
         if not self._enabled or time.monotonic() - self._started < PATIENCE:
             return
-        if self._progress is None:
-            self._begin()
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=done, note=note)
+        if self._progress is None:  # only now: quick work, such as one window, does not pay for one that nobody sees
+            console = Console(stderr=True)
+            self._enabled = console.is_terminal or console.is_jupyter
+            if not self._enabled:
+                return
+            noted = TextColumn("{task.fields[note]}")
+            columns = (TextColumn(self._what), BarColumn(), MofNCompleteColumn(), noted, TimeRemainingColumn())
+            self._progress = Progress(*columns, console=console, transient=True)
+            self._progress.start()
+            self._progress.add_task("", total=self._total, note="")
+        self._progress.update(self._progress.task_ids[0], completed=done, note=note)
 
-    def _begin(self) -> None:
-        """Make the bar only now: quick work, such as one window, does not pay for one that nobody sees."""
-        console = Console(stderr=True)
-        self._enabled = console.is_terminal or console.is_jupyter
-        if not self._enabled:
-            return
-        self._progress = Progress(
-            TextColumn(self._what),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self._progress.start()
-        self._task = self._progress.add_task("", total=self._total, note="")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._progress.stop()

@@ -32,7 +32,7 @@ from dicot.data.preparation import Preparation
 from dicot.data.splits import validation_rows
 from dicot.methods.gradual import GradualTuning, StandardisedHead
 from dicot.methods.supervised import Supervised, count_classes
-from dicot.model.embedding import embed, pooled, pooled_dim, refuse_length
+from dicot.model.embedding import embed, pooled, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import reading
 from dicot.model.fitting import EncoderEstimator, columns_of, finished, seed_from, seeded_weights, train_with_bar
@@ -238,7 +238,11 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         recipe = self._recipe(int(np.count_nonzero(~held)))
         history, head = History(), None
         if not held.any() or not recipe.steps:
-            reason = "no step was asked for" if held.any() else _why_not(y)
+            reason = "no step was asked for"
+            if not held.any():
+                few = np.bincount(y).max() < FEWEST
+                why = f"no class has {FEWEST} cases" if few else "a class would have too few cases left"
+                reason = f"none of the {'cases' if few else 'groups'} can be held out: {why}"
             tuned = Tuned("probe", 0, 0, np.nan, np.nan, {}, reason)
         else:
             method = GradualTuning(encoder, fit_head(frozen[~held], y[~held]), partial(pooled, pooling=pooling))
@@ -278,10 +282,7 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
             preparation, train = super()._prepare(X, y)
             assert isinstance(train, Windows)
             return preparation, train
-        given = self.pretrained.preparation_
-        if given.unequal == "resample":
-            refuse_length(self.pretrained.encoder_, given.n_times, given.unequal, self.device)
-        preparation, train = given.fit_another(X, y)
+        preparation, train = self.pretrained.preparation_.fit_another(X, y)
         assert isinstance(train, Windows)
         return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
 
@@ -333,12 +334,6 @@ def _checked_labels(y: Any) -> NDArray[Any]:
         raise InputError(f"y has no label at {which}. A classifier learns from labelled cases; drop these.")
     check_classification_targets(labels)
     return labels
-
-
-def _why_not(y: NDArray[np.intp]) -> str:
-    if np.bincount(y).max() < FEWEST:
-        return f"no class has {FEWEST} cases, so none are held out"
-    return "none of the groups can be held out: a class would have too few cases left"
 
 
 def fit_head(z: NDArray[np.float32], y: NDArray[np.intp]) -> StandardisedHead:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from dicot.core.gpu.device import float32_arithmetic, resolve_device, to_device
+from dicot.core.device import float32_arithmetic, resolve_device, to_device
 from dicot.data.cases import Cases
 from dicot.nets.encoders import Encoder
 

@@ -1,20 +1,18 @@
 """OnnxEmbedder: embeddings from an exported file, with onnxruntime and without torch."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dicot.core.errors import InputError, MissingExtraError, ModelFileError, brief, is_whole, need_extra
+from dicot.core.errors import InputError, MissingExtraError, ModelFileError, brief, need_extra
 from dicot.core.processes.budget import memory_of, refuse_beyond
-from dicot.core.storage import check_format
-from dicot.core.storage.seals import check_seal, has_seal
-from dicot.data.cases import LAYOUTS, MISSING, UNEQUAL, Array, name_cases, write_rows
+from dicot.core.storage import check_format, check_hash, has_hash
+from dicot.data.cases import Array, name_cases, write_rows
 from dicot.data.conversion import Conversion, swallows
-from dicot.data.labels import check_rate
 from dicot.data.preparation import Preparation
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
@@ -55,15 +53,18 @@ class OnnxEmbedder:
             content = _checked(self.path.read_bytes()) if data is None else data
             self.session = _session(threads, content)
             metadata = self.session.get_modelmeta().custom_metadata_map
-            if not has_seal(content, MARK) and metadata.get(SEAL) != CHANGED:
+            if not has_hash(content, MARK) and metadata.get(SEAL) != CHANGED:
                 raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
             self.about = check_format(self.path, json.loads(metadata.get(ABOUT, "null")), FORMAT, FORMAT_VERSION)
-            _refuse_forged(self.about, self.session)
+            made = {one.name: one.shape[1] for one in (*self.session.get_inputs(), *self.session.get_outputs())}
+            n_classes = len(self.about["classes"]) or None
+            said = {INPUT: self.about["n_channels"], VECTORS: self.about["n_features"], PROBABILITIES: n_classes}
+            if any(made.get(name) != number for name, number in said.items()):
+                raise ValueError(f"it says {said} and does {made}")
             # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
             known = {name: self.about[name] for name in ("layout", "unequal", "missing", "n_times", "rate")}
             names, n_channels = self.about["channels"], self.about["n_channels"]
             self.preparation_ = Preparation(**known, n_channels=n_channels, channels=names and tuple(names))
-            check_preparation(self.preparation_, n_channels)
         except (ModelFileError, MissingExtraError):
             raise
         except Exception as error:  # onnxruntime has a class of its own for each of many reasons
@@ -140,41 +141,12 @@ def _session(threads: int | None, data: bytes) -> Any:
 
 def _checked(data: bytes) -> bytes:
     """Return the content of a file, whose hash must be right where it has one."""
-    if has_seal(data, MARK):
+    if has_hash(data, MARK):
         try:
-            check_seal(data, MARK)
+            check_hash(data, MARK)
         except ValueError as error:
             raise ValueError(
                 f"{error}: it is damaged, or was changed by another program; where the change is intended, set the "
                 f"entry {SEAL!r} of its metadata to {CHANGED!r}"
             ) from error
     return data
-
-
-def check_preparation(preparation: Preparation, n_channels: int) -> None:
-    """Refuse what a file says about the input where no fit can have learned it."""
-    known = {"layout": [*LAYOUTS], "unequal": UNEQUAL, "missing": MISSING, "scale": (None, "dataset", "case")}
-    for name, choices in known.items():
-        if getattr(preparation, name) not in tuple(choices):
-            raise ValueError(f"{name!r} is {getattr(preparation, name)!r}")
-    if preparation.n_channels != n_channels or not is_whole(preparation.n_times, 1):
-        raise ValueError(f"{preparation.n_channels} channels and {preparation.n_times} time steps do not fit the model")
-    names = preparation.channels
-    if names is not None and (len(set(names)) != n_channels or not all(isinstance(name, str) for name in names)):
-        raise ValueError(f"{names} are not the names of {n_channels} channel(s)")
-    if preparation.rate is not None:
-        check_rate(preparation.rate)
-    if preparation.statistics is not None:
-        both = np.array([preparation.statistics.mean, preparation.statistics.std], np.float64)
-        if both.shape != (2, n_channels) or not np.isfinite(both).all() or not (both[1] > 0).all():
-            raise ValueError("the statistics of the channels are not finite numbers, one for each channel")
-
-
-def _refuse_forged(about: Mapping[str, Any], session: Any) -> None:
-    """Refuse classes and sizes that no export says, or that its own graph does not have."""
-    if not all(isinstance(label, str | int | float) for label in about["classes"]):
-        raise ValueError(f"'classes' is {about['classes']!r}")
-    made = {one.name: one.shape[1] for one in (*session.get_inputs(), *session.get_outputs())}
-    said = {INPUT: about["n_channels"], VECTORS: about["n_features"], PROBABILITIES: len(about["classes"]) or None}
-    if any(made.get(name) != number for name, number in said.items()):
-        raise ValueError(f"it says {said} and does {made}")

@@ -3,7 +3,7 @@
 POOLINGS, the rules that turn what an encoder gives for every time step into one vector, is where one is registered.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,16 +11,15 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import torch
+from scipy.linalg.blas import drot
 from torch import Tensor
 
+from dicot.core.device import allowed_bytes, float32_arithmetic, resolve_device
 from dicot.core.errors import InputError, is_whole, lookup
-from dicot.core.gpu.device import float32_arithmetic, resolve_device
-from dicot.core.gpu.memory import allowed_bytes
-from dicot.core.gpu.transfer import ThreadedArray, through
 from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
-from dicot.model.composition import MOST_COMPONENTS, Composition, Compression, Network
 from dicot.model.kernels import MOST_FEATURES, N_KERNELS, Bank, Contests
 from dicot.nets.encoders import Encoder
 from dicot.nets.encoders.base import Prepared, home_of
@@ -36,6 +35,140 @@ ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
 MIXED = "mixed"  # the bank that has contests between kernels beside the shares of time steps
 SHARES_OF_MIXED = 2_016
+MOST_COMPONENTS = 2_048
+NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
+NO_VARIANCE = 1e-10  # of a component, relative to the first
+Network = Callable[[Tensor], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """(x - mean) @ weight. The numbers have mean 0 and deviation 1 over the training cases.
+
+    They are the principal components, rotated so that each has the same variance: distances and angles are those of the
+    components, and a head that standardises its input, as most do, leaves them alone. On the components themselves it
+    would raise the last ones, which are mostly noise, to the size of the first.
+    """
+
+    mean: Tensor  # (F,)
+    weight: Tensor  # (F, n)
+
+    @classmethod
+    def fit(
+        cls, z: Array, n_components: int, device: torch.device | str = "cpu", *, parts: Sequence[int] | None = None
+    ) -> "Compression":
+        """Find at most n_components numbers for vectors (N, F), and never N or more; computed in float64.
+
+        parts: lengths of the parts that a vector consists of. Each part counts as much as any other, however many
+        features it has; without them every feature does.
+        """
+        x = torch.as_tensor(z).to(device).double()
+        mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
+        if not mean.isfinite().all():
+            raise InputError(
+                f"The embeddings of {int((~x.isfinite().all(dim=1)).sum())} training case(s) are not finite, so that "
+                'nothing can be fitted on them. Clip the values, or fit with scale="dataset".'
+            )
+        spread = deviation > NO_SPREAD * mean.abs()
+        if not spread.any():
+            raise InputError(
+                f"n_components={n_components} needs training cases that differ from each other; got "
+                f"n_samples={len(x)}, all with the same vector. Pass others, or n_components=0."
+            )
+        scale = torch.where(spread, 1 / torch.where(spread, deviation, 1.0), 0.0)  # one without spread plays no part
+        if parts is not None:
+            counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, list(parts))]
+            scale = scale / torch.stack(counts).sqrt().repeat_interleave(torch.tensor(parts, device=x.device))
+        components, variances = _principal((x - mean) * scale, n_components)
+        rows = torch.from_numpy(equalised(components.cpu().numpy(), variances.cpu().numpy())).to(x.device)
+        weight = (rows / variances.mean().sqrt()).T * scale.unsqueeze(1)
+        return cls(mean.float().cpu(), weight.float().contiguous().cpu())
+
+    @property
+    def n_components(self) -> int:
+        return self.weight.shape[1]
+
+    def to(self, like: Tensor) -> "Compression":
+        """Return the compression for vectors on the device and of the type of `like`."""
+        if (self.weight.device, self.weight.dtype) == (like.device, like.dtype):
+            return self
+        return Compression(self.mean.to(like), self.weight.to(like))
+
+    def transform(self, z: Tensor) -> Tensor:
+        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
+        rows = z - self.mean
+        return rows @ self.weight if len(z) > 1 else (rows.repeat(2, 1) @ self.weight)[:1]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps."""
+        return {"mean": self.mean, "weight": self.weight}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
+        """Make a compression of what `tensors` gave."""
+        return cls(**tensors)
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Pooled features, a bank's and contests' beside them, all of it compressed; any part may be off."""
+
+    bank: Bank | None = None
+    contests: Contests | None = None
+    compression: Compression | None = None
+
+    @property
+    def beside(self) -> list[Bank | Contests]:
+        """What stands beside the pooled features."""
+        return [part for part in (self.bank, self.contests) if part is not None]
+
+    def dim(self, pooled: int) -> int:
+        """Return the length of a vector whose pooled features are so many."""
+        return sum(self.parts(pooled)) if self.compression is None else self.compression.n_components
+
+    def parts(self, pooled: int) -> list[int]:
+        """Return how many features the encoder, the bank and the contests have before they are compressed."""
+        return [pooled, *(part.n_features for part in self.beside)]
+
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+        return max((part.width for part in self.beside), default=0)
+
+    def around(self, network: Network, like: Tensor) -> Network:
+        """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""
+        beside = [part.to(like) for part in self.beside]
+        compression = None if self.compression is None else self.compression.to(like)
+        if not beside and compression is None:
+            return network
+
+        def compute(x: Tensor) -> Tensor:
+            parts = [network(x), *(part.transform(x) for part in beside)]
+            z = torch.cat([part.to(like.dtype) for part in parts], dim=1)
+            return z if compression is None else compression.transform(z)
+
+        return compute
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps, by name; nothing where there is nothing beside the pooled features."""
+        parts = {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
+        return {f"{name}.{key}": tensor for name, part in parts.items() for key, tensor in part.tensors().items()}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], n_channels: int, pooled: int) -> "Composition":
+        """Make a composition of what `tensors` gave; refuse parts that do not fit so many channels and features."""
+        kept: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            part, _, key = name.partition(".")
+            kept.setdefault(part, {})[key] = tensor
+        made = cls(**{name: PARTS[name].from_tensors(own) for name, own in kept.items()})
+        sizes = set() if made.compression is None else {len(made.compression.mean), len(made.compression.weight)}
+        if any(part.n_channels != n_channels for part in made.beside) or sizes - {sum(made.parts(pooled))}:
+            raise InputError(f"the parts beside its encoder are not for {n_channels} channels and {pooled} features")
+        return made
+
+
+PARTS: dict[str, Any] = {"bank": Bank, "contests": Contests, "compression": Compression}
 PLAIN = Composition()  # the pooled features alone
 
 
@@ -62,10 +195,6 @@ def _mean(h: Tensor) -> Tensor:
     return h.mean(dim=-1, dtype=torch.promote_types(h.dtype, torch.float32))
 
 
-def _max(h: Tensor) -> Tensor:
-    return h.amax(dim=-1)
-
-
 def _std(h: Tensor) -> Tensor:
     if h.device.type != "cpu" or h.requires_grad:  # its gradient is that of a root, infinite at 0, made 0 there
         return h.std(dim=-1, correction=0)
@@ -73,19 +202,21 @@ def _std(h: Tensor) -> Tensor:
     return centred.square_().mean(dim=-1).sqrt_()
 
 
-def _mean_max_std(h: Tensor) -> Tensor:
-    return torch.cat([_mean(h), _max(h), _std(h)], dim=1)
-
-
-def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
-    return torch.cat([_mean(h) for h in layers.values()], dim=1)
+def _side_by_side(*parts: Tensor) -> Tensor:
+    return torch.cat(parts, dim=1)
 
 
 POOLINGS: dict[str, Pooling] = {
     "mean": Pooling(None, _mean, "mean over time"),
-    "max": Pooling(None, _max, "maximum over time"),
-    "mean+max+std": Pooling(None, _mean_max_std, "mean, maximum and standard deviation over time, side by side"),
-    "layers": Pooling("all", _mean_of_layers, "mean over time of every layer, side by side"),
+    "max": Pooling(None, lambda h: h.amax(dim=-1), "maximum over time"),
+    "mean+max+std": Pooling(
+        None,
+        lambda h: _side_by_side(_mean(h), h.amax(dim=-1), _std(h)),
+        "mean, maximum and standard deviation over time, side by side",
+    ),
+    "layers": Pooling(
+        "all", lambda layers: _side_by_side(*map(_mean, layers.values())), "mean over time of every layer, side by side"
+    ),
 }
 NO_POOLING = Pooling(None, lambda h: h)
 
@@ -175,10 +306,10 @@ def embed_into(
     rule, composer = pooling_named(pooling), composer or PLAIN
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
-    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():  # a small file can ask for any length
-        refuse_length(encoder, x.length, x.unequal, device, composer)
-    shape = _shape(encoder, x.shape[2], pooling, composer)
     device = resolve_device(device)
+    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():
+        _refuse_length(encoder, x, device, composer)
+    shape = _shape(encoder, x.shape[2], pooling, composer)
     home, dtype = home_of(encoder)
     in_training = [module for module in encoder.inner_modules().all if module.training]
     if in_training:
@@ -208,18 +339,14 @@ def _widest(encoder: Encoder, composer: Composition) -> int:
     return max(encoder.dim, encoder.n_channels, composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
 
 
-def refuse_length(
-    encoder: Encoder, n_times: int, unequal: str, device: str | torch.device, composer: Composition = PLAIN
-) -> None:
-    """Refuse cases of a model's own length where a pass of two takes more than half of the memory."""
-    home = resolve_device(device)
-    memory = memory_of(None) if home.type == "cpu" else allowed_bytes(home) // 2
+def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, composer: Composition) -> None:
+    """Refuse cases of a model's own length, which a small file can claim, where a pass of two takes half the memory."""
+    memory = memory_of(None) if device.type == "cpu" else allowed_bytes(device) // 2
     refuse_beyond(
         memory,
-        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * n_times * home_of(encoder)[1].itemsize,
-        f"Cases of n_times={n_times} time steps, as this model's config.json wants them (unequal={unequal!r}): a pass",
-        "If it was trained on cases of that length, use it where there is more memory. If not, its file is damaged or "
-        "made to do harm: save the model again.",
+        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * x.length * home_of(encoder)[1].itemsize,
+        f"Cases of n_times={x.length} time steps, as this model's config.json wants them ({x.unequal}): a pass",
+        "If it was trained on cases of that length, use it where there is more memory. If not, save the model again.",
         "half of what is free",
     )
 
@@ -331,3 +458,43 @@ class _Drawn:
 
     def __getitem__(self, rows: slice, /) -> Array:
         return np.concatenate([self.x[i : i + 1] for i in self.index[rows].tolist()])
+
+
+def _principal(x: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Return the principal components of centred vectors (N, F) as rows (n, F), and their variances, largest first."""
+    n_cases, n_features = x.shape
+    wide = n_features > n_cases  # then the cases' products are the smaller matrix with the same eigenvalues
+    variances, vectors = torch.linalg.eigh((x @ x.T if wide else x.T @ x) / n_cases)
+    n = min(most, n_cases - 1, int((variances > NO_VARIANCE * variances[-1]).sum()))
+    variances, vectors = variances.flip(0)[:n], vectors.flip(1)[:, :n]
+    rows = vectors.T @ x if wide else vectors.T
+    rows = rows / rows.norm(dim=1, keepdim=True)
+    strongest = rows.gather(1, rows.abs().argmax(dim=1, keepdim=True))
+    return rows * strongest.sign(), variances  # an eigenvector has no sign of its own
+
+
+def equalised(components: Array, variances: Array) -> Array:
+    """Rotate components (n, F), largest variance first, so that all have the mean variance.
+
+    Each rotation turns a pair, one above the mean and one below, by the angle that brings one of them there; the others
+    stay uncorrelated with what is left of the pair, so that n - 1 rotations do.
+    """
+    rows, rest = np.array(components, np.float64, order="C"), variances.astype(np.float64)
+    target = float(variances.mean())
+    high, low = 0, len(rows) - 1
+    while high < low:
+        # Whichever of the two is nearer to the mean gets there, the other takes up the difference. The last two are
+        # equally near, which rounding must not decide.
+        gap = rest[high] - rest[low]
+        if gap <= 0:
+            break
+        done, other = (low, high) if target - rest[low] <= (1 + NO_VARIANCE) * (rest[high] - target) else (high, low)
+        share = min(1.0, max(0.0, (target - rest[done]) / (rest[other] - rest[done])))
+        drot(rows[done], rows[other], np.sqrt(1 - share), np.sqrt(share), overwrite_x=True, overwrite_y=True)
+        rest[other] += rest[done] - target
+        rest[done] = target
+        if done == low:
+            low -= 1
+        else:
+            high += 1
+    return rows

@@ -21,9 +21,8 @@ from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding
-from dicot.model.composition import Composition
 from dicot.model.controls import CONTROLS, calibrated_control
-from dicot.model.embedding import POOLINGS, Target, embed, pooled_dim
+from dicot.model.embedding import POOLINGS, Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
 from dicot.model.fitting import (
     EncoderEstimator,

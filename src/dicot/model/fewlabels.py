@@ -1,14 +1,23 @@
-"""FewLabelClassifier: a classifier for the embeddings of many cases of which only a few have a label."""
+"""FewLabelClassifier: a classifier for the embeddings of many cases of which only a few have a label.
+
+What turns an embedding into probabilities, its `Head`, can be kept as one .safetensors file, never pickle. The cases of
+the fit are in it only where labels spread over the neighbour graph, as places in that graph.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load, save
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
@@ -21,10 +30,11 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dicot.core.errors import InputError, lookup
-from dicot.data.cases import pieces
+from dicot import __version__
+from dicot.core.errors import InputError, ModelFileError, brief, lookup
+from dicot.core.storage import OPEN, check_format, check_hash, check_writable, with_hash, write_atomic
+from dicot.data.cases import Array, pieces
 from dicot.data.labels import check_labels, labelled
-from dicot.model.heads import SPREADINGS, Head, Neighbours, logarithm, tempered
 
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]
@@ -36,7 +46,18 @@ TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is m
 FOLDS, REPEATS = 5, 2
 GRAPH_FEATURES = 128  # principal components that distances are taken in
 
+FORMAT, FORMAT_VERSION = "dicot-head", 1
+SUFFIX = ".safetensors"
+# Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
+MARK = rb"\"sha256\": \""
+# How far a probability moves along the graph, and how much the logistic regression's guess of an unlabelled case
+# weighs beside a label. Chosen on development sets, see docs/log.md.
+SPREADINGS: dict[str, tuple[float, float]] = {"none": (0.0, 1.0), "guesses": (0.5, 1.0), "labels": (0.8, 0.02)}
+SMALLEST = 1e-12  # probability
+REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     """Classify embeddings by a few labels and all cases: logistic regression, and spreading over the neighbour graph.
 
@@ -72,30 +93,21 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_ : F
     """
 
-    classes_: NDArray[Any]
-    transduction_: NDArray[Any]
-    label_distributions_: Floats
-    spreading_: str
-    temperature_: float
-    log_losses_: dict[str, float]
-    coef_: Floats
-    intercept_: Floats
-    head_: Head
+    C: float = 30.0
+    spreading: str = "auto"
+    n_neighbors: int = 5
+    graph_cases: int = 10_000
+    random_state: int | np.random.RandomState | None = 0
 
-    def __init__(
-        self,
-        *,
-        C: float = 30.0,
-        spreading: str = "auto",
-        n_neighbors: int = 5,
-        graph_cases: int = 10_000,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.C = C
-        self.spreading = spreading
-        self.n_neighbors = n_neighbors
-        self.graph_cases = graph_cases
-        self.random_state = random_state
+    classes_: NDArray[Any] = field(init=False)
+    transduction_: NDArray[Any] = field(init=False)
+    label_distributions_: Floats = field(init=False)
+    spreading_: str = field(init=False)
+    temperature_: float = field(init=False)
+    log_losses_: dict[str, float] = field(init=False)
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
+    head_: Head = field(init=False)
 
     def fit(self, X: Any, y: Any) -> FewLabelClassifier:
         """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
@@ -143,11 +155,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _fitted_probabilities(self, X: Floats, numbers: Rows, graph: _Graph | None) -> Floats:
         """Give the cases of the fit their place in the graph where they have one, and a known label for certain."""
-        given = np.eye(len(self.classes_))
-        probabilities = np.empty((len(X), len(self.classes_)))
-        known = numbers >= 0
-        probabilities[known] = given[numbers[known]]
-        rest = ~known
+        probabilities = np.eye(len(self.classes_))[numbers]
+        rest = numbers < 0
         if graph is not None and self.head_.neighbours is not None:
             inside = rest[graph.rows]
             rows = graph.rows[inside]
@@ -180,15 +189,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         for train, test in _folds(regression.numbers, may_leave, rng):
             weights, intercepts = regression.fit_reduced(train)
             truth.append(regression.numbers[test])
-            guesses, seen = np.empty((0, 0)), np.empty(0, np.intp)
-            if graph is not None:
-                guesses = softmax(guessed @ weights.T + intercepts, axis=1)
-                seen = graph.numbers.copy()
-                seen[place[known[test]]] = -1
             for head in heads:
                 if graph is None or head == "none":
                     held[head].append(log_softmax(regression.reduced[test] @ weights.T + intercepts, axis=1))
                 else:
+                    guesses, seen = softmax(guessed @ weights.T + intercepts, axis=1), graph.numbers.copy()
+                    seen[place[known[test]]] = -1
                     held[head].append(logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
         if not truth:
             enough = len(X) >= (self.n_neighbors + 1) * len(self.classes_)
@@ -244,8 +250,7 @@ class _Regression:
         n_cases, n_features = z.shape
         self.basis: Floats = np.linalg.qr(z.T)[0] if n_cases < n_features else np.eye(n_features)
         self.reduced: Floats = z @ self.basis
-        self.numbers = numbers
-        self.C = C
+        self.numbers, self.C = numbers, C
 
     def fit_reduced(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return weights (K, L) and intercepts (K,) by the labelled cases in these rows."""
@@ -366,3 +371,110 @@ def _temperature(logs: Floats, truth: Rows) -> tuple[float, float]:
 
     best = minimize_scalar(cost, bounds=(math.log(0.05), math.log(20)), method="bounded").x
     return math.exp(best), loss(best)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The neighbour graph as a new case needs it: places (n, d) of its cases, and the probabilities there (n, K)."""
+
+    places: Array
+    settled: Array
+    directions: Array | None  # (F, d): scaled features @ directions are a place; None: they are one themselves
+    count: int  # of neighbours that a new case asks
+    spreading: str
+
+    @cached_property
+    def search(self) -> NearestNeighbors:
+        """What finds the nearest places."""
+        return NearestNeighbors(n_neighbors=self.count, algorithm="brute").fit(self.places)
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Embeddings (N, F) -> probabilities (N, K): standardised, logistic regression, neighbours, one temperature."""
+
+    classes: tuple[str, ...] | tuple[int, ...] | tuple[float, ...]
+    mean: Array  # (F,)
+    factor: Array  # (F,)
+    coef: Array  # (K, F)
+    intercept: Array  # (K,)
+    temperature: float = 1.0
+    neighbours: Neighbours | None = None
+    model: str | None = None  # the hash of the model whose embeddings it takes, where that is known
+
+    @property
+    def n_features(self) -> int:
+        return len(self.mean)
+
+    def predict_proba(self, X: Array) -> Array:
+        """Return (N, K) probabilities in the order of `classes`."""
+        scaled = (X - self.mean) * self.factor
+        scores = scaled @ self.coef.T + self.intercept
+        if self.neighbours is None:
+            return tempered(log_softmax(scores, axis=1), self.temperature)
+        own = scaled if self.neighbours.directions is None else scaled @ self.neighbours.directions
+        near = self.neighbours.search.kneighbors(own, return_distance=False)
+        reach, weight = SPREADINGS[self.neighbours.spreading]
+        found = self.neighbours.settled[near].mean(axis=1)
+        return tempered(logarithm((1 - reach) * weight * softmax(scores, axis=1) + reach * found), self.temperature)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the file, whole or not at all."""
+        path = Path(path)
+        check_head_file(path)
+        arrays = {name: getattr(self, name) for name in REGRESSION}
+        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
+        if self.neighbours is not None:
+            arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
+            arrays["directions"] = np.eye(self.n_features) if arrays["directions"] is None else arrays["directions"]
+            about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
+        config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
+        config["sha256"] = OPEN
+        plain = {name: np.ascontiguousarray(array, np.float64) for name, array in arrays.items()}
+        write_atomic(path, with_hash(save(plain, {"dicot": json.dumps(config)}), MARK))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Head:
+        """Read what `save` wrote, or raise an error that says why this is not such a file."""
+        path = Path(path)
+        if not path.is_file():
+            raise InputError(f"There is no file {path}. `dicot classify VECTORS --save {path}` writes one.")
+        try:
+            data = path.read_bytes()
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            config = json.loads(header.get("__metadata__", {}).get("dicot", "null"))
+            check_format(path, config, FORMAT, FORMAT_VERSION)
+            check_hash(data, MARK)
+            arrays = load(data)
+            neighbours = None
+            if "places" in arrays:
+                own = {name: arrays[name] for name in NEIGHBOURS}
+                neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
+            own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
+            head = cls(
+                known, **own, temperature=config["temperature"], neighbours=neighbours, model=config.get("model")
+            )
+        except ModelFileError:
+            raise
+        except Exception as error:  # whatever a damaged file leads to
+            raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
+        return head
+
+
+def logarithm(probabilities: Array) -> Array:
+    logs: Array = np.log(np.maximum(probabilities, SMALLEST))
+    return logs
+
+
+def tempered(logs: Array, temperature: float) -> Array:
+    """Return the probabilities of these logarithms at a temperature."""
+    probabilities: Array = softmax(logs / temperature, axis=1)
+    return probabilities
+
+
+def check_head_file(path: Path) -> None:
+    """Refuse a name that cannot be written before any work is done."""
+    if path.suffix != SUFFIX:
+        raise InputError(f"{path} has the suffix {path.suffix!r}; a classifier is saved as {SUFFIX}.")
+    check_writable(path)

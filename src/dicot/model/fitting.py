@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from dicot.core.device import PROCESS_WIDE
 from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError, is_whole
-from dicot.core.gpu.device import PROCESS_WIDE
-from dicot.core.gpu.transfer import ThreadedArray
 from dicot.core.progress import Bar
+from dicot.core.transfer import ThreadedArray
 from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
 from dicot.data.preparation import Preparation

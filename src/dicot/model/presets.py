@@ -84,11 +84,7 @@ class SizeRule:
     long: cases of so many time steps or more have a quarter of the largest tier's batch and half of its steps
     """
 
-    tiers: tuple[Tier, ...] = (
-        Tier(1e5, 32, 150),
-        Tier(1e6, 32, 300),
-        Tier(math.inf, 128, 1500),
-    )
+    tiers: tuple[Tier, ...] = (Tier(1e5, 32, 150), Tier(1e6, 32, 300), Tier(math.inf, 128, 1500))
     long: int = 2000
 
     def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:

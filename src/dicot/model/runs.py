@@ -4,12 +4,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from dicot.core.device import limited_memory, refuse_beyond_on_gpu
 from dicot.core.errors import InputError, ModelFileError
-from dicot.core.gpu.memory import limited_memory, refuse_beyond_on_gpu
 from dicot.core.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
 from dicot.core.processes.ranks import current_ranks
-from dicot.core.storage import check_writable, remove_leftovers, writing
-from dicot.core.storage.locks import LOCK, only_writer
+from dicot.core.storage import LOCK, check_writable, only_writer, remove_leftovers, writing
 from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name

@@ -100,7 +100,7 @@ def ranks_part(records: Records, *suites: str) -> Iterator[Part]:
     }
     counts = made.runs[made.runs.column.isin(block.columns)].groupby("suite").column.nunique()
     by_suite = ", ".join(f"{count} {suite}" for suite, count in counts.items())
-    yield Part("", made.table(cells, f"{block.missing_text()} By suite: {by_suite}.", RANKS, spread=False))
+    yield Part("", made.table(cells, f"{block.missing_text()} By suite: {by_suite}.", RANKS))
     if len(block.columns) > 1 and len(block.lines) > 1:
         yield _critical_difference("Ours", "figure3", block.merits, "")
     words = "The same from the numbers that the paper prints, "

@@ -10,7 +10,6 @@ import pandas as pd
 
 from dicot.data.datasets import DATASETS
 from dicot.judge.report.frame import (
-    CONTROLS,
     LINE,
     PAPER_SCHEDULE,
     SAME_LABELS,
@@ -37,29 +36,13 @@ from dicot.judge.report.scores import (
 )
 from dicot.judge.report.stats import average_ranks
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
-from dicot.paper.numbers import (
-    AVERAGE,
-    LARGE,
-    METHODS,
-    NAMES,
-    paper_name,
-    printed,
-    printed_hours,
-    printed_names,
-    variant_names,
-)
+from dicot.paper.numbers import AVERAGE, LARGE, METHODS, NAMES, paper_name, printed, printed_hours
 
-USUAL = ("", "float32")  # precisions
 PROBES = ("ridge", "forest", "linear")  # of several that stand for one line of the paper, the first: D-37
 OURS = (*METHODS, "minirocket")  # whose other lines are called after the paper's name too
 EXPECTED = {"large": LARGE, "scaling": ("HARTH",)}  # the paper's sets by family, in its order
 EXPECTED |= {suite: tuple(printed(suite).columns.drop(AVERAGE)) for suite in ("ucr", "uea", "transfer")}
 WORDS = {"large": "large sets", "ucr": "UCR sets", "uea": "UEA sets", "transfer": "transfers", "scaling": "set"}
-ONCE = "Ours (the paper's, difference)"
-STAND_IN = (
-    "where a stand-in takes a set's place there is no difference, because the paper's number is about another set"
-)
-ALONE = "in brackets alone: the paper's, with no record of ours"
 
 
 class Column(NamedTuple):
@@ -179,21 +162,13 @@ def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
     lines = lines.assign(
         paper=[paper_name(*pair) for pair in zip(lines.contender, lines.protocol, strict=True)],
         labels=lines.protocol.map(lambda name: SAME_LABELS.get(name, name)),
-        unusual=~lines.precision.isin(USUAL),
+        unusual=~lines.precision.isin(("", "float32")),
         probe=lines.protocol.map(lambda name: PROBES.index(name) if name in PROBES else len(PROBES)),
     )
     lines = lines[lines.paper.isin(list(names)) & lines.schedule.isin(("", PAPER_SCHEDULE))]
     lines = lines.sort_values(["trial", "unusual", "probe", "protocol", "precision"], kind="stable")
     best = lines.drop_duplicates(["suite", "paper", "labels"]).set_index(fields).paper.astype(object)
     return data[fields].join(best, on=fields).paper.fillna("")
-
-
-def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Keep the rows of the paper's lines and variants, and of the controls; which of these have no rank."""
-    names = printed_names(set(data.suite))
-    chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
-    outside = tuple(name for name in CONTROLS if name not in set(data.contender[chosen]))
-    return data[chosen | data.contender.isin(CONTROLS)], outside
 
 
 def paper_ranks(theirs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]) -> dict[str, float]:
@@ -256,10 +231,15 @@ class Grid:
     @property
     def reading(self) -> str:
         """Say how the cells are to be read."""
-        words = [ONCE]
-        words += [STAND_IN] if any(column.paper and not column.exact for column in self.columns) else []
-        words += [ALONE] if any(not column.recorded for column in self.columns) else []
-        return "; ".join(words) + "."
+        words = "Ours (the paper's, difference)"
+        if any(column.paper and not column.exact for column in self.columns):
+            words += (
+                "; where a stand-in takes a set's place there is no difference, because the paper's number is about "
+            )
+            words += "another set"
+        if not all(column.recorded for column in self.columns):
+            words += "; in brackets alone: the paper's, with no record of ours"
+        return f"{words}."
 
     def scores(self) -> dict[str, list[Cell]]:
         """Show ours beside the paper's in every column, the best of ours marked."""
@@ -337,13 +317,9 @@ class Grid:
             cells.append(Cell(f"{own}{hours}".strip(), "" if times.get(line) else ABSENT))
         return cells
 
-    def table(
-        self, cells: Mapping[str, Sequence[Cell]], *sentences: str, spread: bool = True, turned: bool = False
-    ) -> Table:
-        """Make the table of all lines; `turned` puts its columns, mostly data sets, below one another.
-
-        `spread` says that the numbers have a ± behind them where there are several seeds.
-        """
+    def table(self, cells: Mapping[str, Sequence[Cell]], *sentences: str, turned: bool = False) -> Table:
+        """Make the table of all lines; `turned` puts its columns, mostly data sets, below one another."""
+        spread = any("±" in cell.text for column in cells.values() for cell in column)
         runs = self.runs
         require_controls(runs, "A table of the paper")
         missing = [name for name in self.names if name not in set(runs.line)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.core.device import resolve_device
 from dicot.core.errors import InputError
-from dicot.core.gpu.device import resolve_device
 from dicot.core.progress import Bar
 from dicot.data.datasets import card, is_path
 from dicot.judge.bench.suites import SuiteOptions, suite_jobs

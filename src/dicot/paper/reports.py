@@ -10,11 +10,20 @@ from dicot.core.errors import InputError
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
 from dicot.judge.report.best import SUBJECT, short_table
-from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, note, require_controls, shown_metrics
+from dicot.judge.report.frame import (
+    CONTROLS,
+    by_data_set,
+    decimals,
+    means,
+    metric_name,
+    note,
+    require_controls,
+    shown_metrics,
+)
 from dicot.judge.report.page import Part
 from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table, to_markdown
-from dicot.paper.grid import published
-from dicot.paper.numbers import paper_audit, paper_name
+from dicot.paper.grid import paper_line, published
+from dicot.paper.numbers import paper_audit, paper_name, printed_names, variant_names
 from dicot.paper.tables import newest, summary_of_archives
 
 CAVEATS = (
@@ -106,6 +115,14 @@ def audit_table() -> Table:
     )
     rows = ((table, row) for table, *row in audit["rows"])
     return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)
+
+
+def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Keep the rows of the paper's lines and variants, and of the controls; which of these have no rank."""
+    names = printed_names(set(data.suite))
+    chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
+    outside = tuple(name for name in CONTROLS if name not in set(data.contender[chosen]))
+    return data[chosen | data.contender.isin(CONTROLS)], outside
 
 
 def summary_markdown(data: pd.DataFrame) -> str:

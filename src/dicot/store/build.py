@@ -36,8 +36,7 @@ from dicot.core.errors import (
 from dicot.core.processes.budget import memory_of, refuse_beyond, said_bytes
 from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
-from dicot.core.storage import arrow, check_writable
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import arrow, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of

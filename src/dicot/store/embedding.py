@@ -20,8 +20,7 @@ from dicot.core.errors import DicotWarning, InputError, LostWorkerError, listed
 from dicot.core.processes.budget import peak_bytes
 from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
-from dicot.core.storage import remove_leftovers
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer, remove_leftovers
 from dicot.data import Windows
 from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window

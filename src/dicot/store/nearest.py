@@ -88,8 +88,7 @@ class Rows:
                     yield int(first) + at, block
                     release(block)
             return
-        from dicot.core.gpu.device import to_device
-        from dicot.core.gpu.memory import free_bytes
+        from dicot.core.device import free_bytes, to_device
 
         if self._resident is not None and self._resident[0] == (device, size):
             yield from self._resident[1]

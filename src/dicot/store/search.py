@@ -18,7 +18,7 @@ from dicot.core.errors import (
     need_extra,
     quoted,
 )
-from dicot.core.storage.locks import only_writer
+from dicot.core.storage import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
 from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard
@@ -361,7 +361,7 @@ def _gpu(device: str) -> Any:
     """Return the torch device, or None for the CPU, where numpy does the work and torch is not loaded."""
     if str(device) == "cpu":
         return None
-    from dicot.core.gpu.device import resolve_device
+    from dicot.core.device import resolve_device
 
     resolved = resolve_device(device)
     return None if resolved.type == "cpu" else resolved

@@ -13,16 +13,14 @@ from collections import deque
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dicot.core.device import PROCESS_WIDE, free_bytes, to_device
 from dicot.core.errors import InputError, lookup
-from dicot.core.gpu.device import PROCESS_WIDE, to_device
-from dicot.core.gpu.memory import free_bytes
 from dicot.data import Windows, check_collection
 from dicot.data.cases import Cases, blocks, release
 from dicot.data.conversion import Conversion, look
@@ -44,15 +42,9 @@ class Items(Cases):
     """The items of a map-style torch Dataset, a case or (case, label) each, read when they are needed."""
 
     def __init__(self, dataset: Any, rows: np.ndarray | None = None) -> None:
-        if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-            raise InputError(
-                "The training set must be Windows, an array or a map-style torch Dataset, with __len__ and "
-                f"__getitem__; got {type(dataset).__name__}."
-            )
         self.dataset = dataset
+        self._labels: np.ndarray | None = None
         self.rows = np.arange(len(dataset)) if rows is None else rows
-        if not len(self.rows):
-            raise InputError("The training set has no items.")
         first = _split(self._item(0))[0]
         if first.ndim != 2 or not first.size:
             raise InputError(f"Item {self.rows[0]} must have shape (channels, time); got {first.shape}.")
@@ -68,19 +60,15 @@ class Items(Cases):
 
     def labels(self) -> np.ndarray | None:
         """Return the labels of all items, for which each is read once; None where the first has no label."""
+        if self._labels is None and _split(self._item(0))[1] is not None:
+            given = [self._read(number)[1] for number in range(len(self))]
+            self._labels = check_labels(given, len(self), "y", "items")
         return self._labels
-
-    @cached_property
-    def _labels(self) -> np.ndarray | None:
-        if _split(self._item(0))[1] is None:
-            return None
-        return check_labels([self._read(number)[1] for number in range(len(self))], len(self), "y", "items")
 
     def subset(self, rows: np.ndarray) -> "Items":
         """Return the items at these positions, or where this mask is True."""
         chosen = Items(self.dataset, self.rows[rows])
-        if self._labels is not None:
-            chosen.__dict__["_labels"] = self._labels[rows]
+        chosen._labels = None if self._labels is None else self._labels[rows]
         return chosen
 
     def _read(self, number: int) -> tuple[np.ndarray, Any]:
@@ -133,14 +121,22 @@ def with_labels(train: Cases) -> Training:
 
 
 def visited(train: Cases, seed: int, first: int, stop: int, batch_size: int) -> np.ndarray:
-    """Return (steps, B): the rows of the batches of steps first .. stop - 1.
+    """Return (steps, B): the rows of the batches of steps first .. stop - 1; what is left of an epoch is dropped.
 
-    Where windows are drawn, window `start` of segment `row` of N is number `row + N * start`.
+    Where windows are drawn, each epoch draws one of every segment: window `start` of segment `row` of N is number
+    `row + N * start`.
     """
-    rows = batch_rows(seed, first, stop, len(train), batch_size)
-    if train.segments is not None:
-        n_starts = train.segments.shape[2] - train.n_times + 1
-        rows += len(train) * window_starts(seed, first, rows, len(train), n_starts)
+    n_cases, segments = len(train), train.segments
+    rows = np.empty((stop - first, batch_size), np.int64)
+    order = np.empty(0, np.int64)
+    for number, step in enumerate(range(first, stop)):
+        epoch, position = divmod(step, n_cases // batch_size)
+        if position == 0 or number == 0:
+            order = epoch_order(seed, epoch, n_cases)
+            if segments is not None:
+                n_starts = segments.shape[2] - train.n_times + 1
+                order += n_cases * np.random.default_rng([seed, WINDOW, epoch]).integers(n_starts, size=n_cases)[order]
+        rows[number] = order[position * batch_size : (position + 1) * batch_size]
     return rows
 
 
@@ -298,35 +294,6 @@ def epoch_order(seed: int, epoch: int, n_cases: int) -> np.ndarray:
     return np.random.default_rng([seed, ORDER, epoch]).permutation(n_cases)
 
 
-def batch_rows(seed: int, first: int, stop: int, n_cases: int, batch_size: int) -> np.ndarray:
-    """(steps, B): the cases of steps first .. stop - 1; the incomplete last batch of an epoch is dropped."""
-    per_epoch = n_cases // batch_size
-    rows = np.empty((stop - first, batch_size), np.int64)
-    order = np.empty(0)
-    for number, step in enumerate(range(first, stop)):
-        epoch, position = divmod(step, per_epoch)
-        if position == 0 or number == 0:
-            order = epoch_order(seed, epoch, n_cases)
-        rows[number] = order[position * batch_size : (position + 1) * batch_size]
-    return rows
-
-
-def window_starts(seed: int, first: int, rows: np.ndarray, n_cases: int, n_starts: int) -> np.ndarray:
-    """(steps, B): where the windows of `rows`, those of steps first, first + 1, ..., begin in their segments.
-
-    Each epoch draws one window of every segment, any of `n_starts` with equal chance.
-    """
-    per_epoch = n_cases // rows.shape[1]
-    starts = np.empty_like(rows)
-    drawn = np.empty(0, np.int64)
-    for number, cases in enumerate(rows):
-        epoch, position = divmod(first + number, per_epoch)
-        if position == 0 or number == 0:
-            drawn = np.random.default_rng([seed, WINDOW, epoch]).integers(n_starts, size=n_cases)
-        starts[number] = drawn[cases]
-    return starts
-
-
 def plan_generator(seed: int, step: int) -> np.random.Generator:
     """The generator of the host's choices for one step."""
     return np.random.default_rng([seed, PLAN, step])
@@ -360,17 +327,11 @@ class OwnDraws:
 
     def __enter__(self) -> None:
         PROCESS_WIDE.acquire()
-        try:
-            cpu = torch.get_rng_state()
-            if self.own is None:
-                self.callers = cpu, None
-                return
+        self.callers = torch.get_rng_state(), None
+        if self.own is not None:
             shared = _generator(self.device)
-            self.callers = cpu, shared.graphsafe_get_state()
+            self.callers = self.callers[0], shared.graphsafe_get_state()
             shared.graphsafe_set_state(self.own)
-        except BaseException:
-            PROCESS_WIDE.release()
-            raise
 
     def __exit__(self, *_: object) -> None:
         try:

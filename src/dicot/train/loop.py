@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from dicot import __version__
+from dicot.core.device import float32_arithmetic, out_of_memory, release_memory, resolve_device, said_memory
 from dicot.core.errors import DeviceMemoryError
-from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
-from dicot.core.gpu.memory import out_of_memory, said_memory
 from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
 from dicot.data import Windows
 from dicot.data.cases import Cases
@@ -92,14 +91,6 @@ class TrainingRun:
             if on_gpu and group.get("capturable"):
                 group["lr"] = torch.tensor(float(group["lr"]), device=device)
         return optimiser
-
-    def load_initial(self) -> None:
-        """Load the weights to continue from into the encoder, and into the one that is evaluated if that is another."""
-        if self.initial is None:
-            return
-        encoder, trained = self.method.encoder, self.method.trained_encoder()
-        for one in {encoder, trained}:
-            one.load_state_dict(self.initial)
 
     def identity(self, train: Cases, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
         """What decides the result, rounding aside, and so must agree for a checkpoint to be continued."""
@@ -201,7 +192,7 @@ def persistent(
 
     Beside others the error is raised, with the method as it was at the start: others may end and free their memory.
     """
-    start = _Start(run.method)
+    start = {name: value.detach().to("cpu", copy=True) for name, value in run.method.state_dict().items()}
     for way in dict.fromkeys((stepper, "eager")):
         try:
             return (yield from training(run, device, way, reporter, ranks))
@@ -209,7 +200,7 @@ def persistent(
             if not out_of_memory(error):
                 raise
             traceback.clear_frames(error.__traceback__)  # an error that somebody keeps would keep their tensors
-            start.restore()
+            _restore(run.method, start)
             if not alone():
                 raise
             log.warning("memory does not suffice for the run with the stepper %r: %s", way, str(error).splitlines()[0])
@@ -231,7 +222,9 @@ def training(
     """
     method, recipe, seed = run.method, run.recipe, run.seed
     train = with_labels(run.train) if method.needs_labels else run.train
-    run.load_initial()
+    if run.initial is not None:
+        for encoder in {method.encoder, method.trained_encoder()}:  # the one that is evaluated may be another
+            encoder.load_state_dict(run.initial)
     seed_prepare(seed)
     method.to(device, run.dtype).prepare(train)
     method.to(device, run.dtype).train()  # with the parts that were built just now
@@ -296,24 +289,17 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = own
 
 
-class _Start:
-    """A method as it was before its run.
+@torch.no_grad()
+def _restore(method: Method, start: Mapping[str, Tensor]) -> None:
+    """Make a method what it was before its run: a step that failed halfway has changed weights and statistics.
 
-    A step that fails halfway has changed weights and statistics: the run is begun anew, or from its checkpoint. What
-    `prepare` builds is built again then.
+    What `prepare` builds is built again then.
     """
-
-    def __init__(self, method: Method) -> None:
-        self.method = method
-        self.state = {name: value.detach().to("cpu", copy=True) for name, value in method.state_dict().items()}
-
-    @torch.no_grad()
-    def restore(self) -> None:
-        self.method.zero_grad()
-        present = self.method.cpu().state_dict()
-        for name, value in self.state.items():
-            if name in present and present[name].shape == value.shape:
-                present[name].copy_(value)
+    method.zero_grad()
+    present = method.cpu().state_dict()
+    for name, value in start.items():
+        if name in present and present[name].shape == value.shape:
+            present[name].copy_(value)
 
 
 def _described(optimiser: torch.optim.Optimizer) -> str:

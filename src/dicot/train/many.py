@@ -4,14 +4,20 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from dicot.core.device import (
+    FIXED,
+    float32_arithmetic,
+    free_bytes,
+    out_of_memory,
+    release_memory,
+    resolve_device,
+    taken_bytes,
+)
 from dicot.core.errors import InputError
-from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
-from dicot.core.gpu.memory import Room, out_of_memory, taken_bytes
 from dicot.core.processes.ranks import current_ranks
 from dicot.train.batches import OwnDraws
 from dicot.train.loop import TrainingRun, own_stream, persistent
@@ -20,17 +26,16 @@ from dicot.train.record import History, Reporter
 log = logging.getLogger(__name__)
 AT_ONCE = 8  # more runs than this gained nothing
 TURN = 8  # steps that a run sends to the device before it is the next one's turn
+SHARE = 0.9  # of the memory that is free at the start, unless the caller says how much
 
 
-@dataclass
-class _Active:
+class _Active(NamedTuple):
     """A run that is under way."""
 
     number: int
     steps: Generator[None, None, History]
     draws: OwnDraws
     lane: Any  # given back at the end
-    is_new: bool = True
 
 
 def pretrain_many(
@@ -57,12 +62,15 @@ def pretrain_many(
     if current_ranks().several:
         raise InputError("Many runs at once are trained in one process. Call this outside of join_ranks.")
     device = resolve_device(device)
-    room = Room(device, memory)
+    release_memory(device)
+    memory = int(SHARE * free_bytes(device)) if memory is None else memory
     histories: dict[int, History] = {}
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
         chosen = {number: run for number, run in enumerate(runs) if run.recipe.precision == precision}
+        # A stream for each of the runs that may be under way at once.
+        lanes = [own_stream(device) for _ in range(at_once if device.type == "cuda" else 1)]
         with float32_arithmetic(device, fast=precision == "tf32"):
-            for number, outcome in _together(chosen, device, stepper, _lanes(device, at_once), room):
+            for number, outcome in _together(chosen, device, stepper, lanes, memory):
                 if isinstance(outcome, History):
                     histories[number] = outcome
                     if on_run:
@@ -74,32 +82,43 @@ def pretrain_many(
     return [histories.get(number) for number in range(len(runs))]
 
 
-def _lanes(device: torch.device, at_once: int) -> list[Any]:
-    """Make a stream for each of the runs that may be under way at once."""
-    return [own_stream(device) for _ in range(at_once if device.type == "cuda" else 1)]
-
-
 def _together(
-    runs: Mapping[int, TrainingRun], device: torch.device, stepper: str, lanes: list[Any], room: Room
+    runs: Mapping[int, TrainingRun], device: torch.device, stepper: str, lanes: list[Any], memory: int
 ) -> Iterator[tuple[int, History | Exception]]:
-    """Train all runs, and give the number and the result of each as it ends."""
+    """Train all runs, and give the number and the result of each as it ends.
+
+    What a run takes is measured, and what others take is judged by that: their training set, and per time step of a
+    batch as much as the most demanding run so far.
+    """
     waiting, active = deque(runs), deque[_Active]()
     sizes = {number: run.size(device) for number, run in runs.items()}
     reporters = {number: Reporter(run.on_step, run.recipe.steps) for number, run in runs.items()}
     if len(lanes) > 1:  # what the largest takes is known first, and it does not end long after the others
         waiting = deque(sorted(runs, key=lambda number: sizes[number][1], reverse=True))
-    most, full = len(lanes), False
+    most, full, per_time_step = len(lanes), False, 0.0
     seconds = dict.fromkeys(runs, 0.0)
+
+    def need(number: int) -> int:
+        n_bytes, n_times = sizes[number]
+        return FIXED + n_bytes + int(per_time_step * n_times)
+
+    def has_room(number: int) -> bool:
+        if need(number) + sum(need(other.number) for other in active) > memory:
+            return False
+        if need(number) > free_bytes(device):
+            release_memory(device)  # of runs that have ended
+        return need(number) <= free_bytes(device)
+
     while waiting or active:
-        if waiting and len(active) < most and active and not full:
-            full = not room.fits(sizes[waiting[0]], (sizes[other.number] for other in active))
+        if waiting and active and len(active) < most and not full:
+            full = not has_room(waiting[0])
         if waiting and len(active) < most and not full:
             number = waiting.popleft()
             steps = persistent(runs[number], device, stepper, reporters[number], alone=lambda: not active)
-            current = _Active(number, steps, OwnDraws(device), lanes.pop())
+            current, is_new = _Active(number, steps, OwnDraws(device), lanes.pop()), True
         else:
-            current = active.popleft()
-        before = taken_bytes(device) if current.is_new else 0
+            current, is_new = active.popleft(), False
+        before = taken_bytes(device)
         started = time.perf_counter()
         outcome: History | Exception | None
         try:
@@ -108,9 +127,9 @@ def _together(
         except Exception as error:
             outcome = error
         seconds[current.number] += time.perf_counter() - started
-        if current.is_new and not isinstance(outcome, Exception):
-            room.learn(sizes[current.number], taken_bytes(device) - before)
-            current.is_new = False
+        if is_new and not isinstance(outcome, Exception):
+            n_bytes, n_times = sizes[current.number]
+            per_time_step = max(per_time_step, (taken_bytes(device) - before - n_bytes - FIXED) / n_times)
         if outcome is None:
             active.append(current)
             continue

@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from dicot.core.errors import DicotError, InputError, LostWorkerError, ModelFileError, NonFiniteLossError, brief
 from dicot.core.processes.ranks import Ranks
-from dicot.core.storage import write_atomic
-from dicot.core.storage.seals import OPEN, TENSORS, check_seal, sealed
+from dicot.core.storage import OPEN, TENSORS, check_hash, with_hash, write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +131,7 @@ class Checkpoint:
         run = {"identity": dict(identity), "seconds": history.seconds, "ended": ended, "numbers": numbers}
         about = {"run": json.dumps(run, sort_keys=True), "sha256": OPEN}
         data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about)
-        write_atomic(self.path, sealed(data, TENSORS))
+        write_atomic(self.path, with_hash(data, TENSORS))
         started, self._written = self._written, time.monotonic()
         self._took = self._written - started
 
@@ -148,7 +147,7 @@ class Checkpoint:
             data = ranks.from_first(self._read)
             if data is None:
                 return None
-            check_seal(data, TENSORS)  # what is sealed is what was written
+            check_hash(data, TENSORS)  # what is sealed is what was written
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             tensors, run = load(data), json.loads(header["__metadata__"]["run"])
             self._check_same_run(run["identity"], json.loads(json.dumps(dict(identity))))

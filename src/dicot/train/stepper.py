@@ -13,10 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dicot.core.device import out_of_memory, release_memory, taken_bytes
 from dicot.core.errors import lookup
-from dicot.core.gpu.device import release_memory
-from dicot.core.gpu.graphs import capture
-from dicot.core.gpu.memory import out_of_memory, taken_bytes
+from dicot.core.transfer import capture
 from dicot.methods import Batch, Method, Places
 from dicot.nets.encoders.base import Modules
 from dicot.nets.encoders.inception.convolution import collect_constants

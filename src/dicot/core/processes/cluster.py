@@ -64,8 +64,6 @@ class Cluster:
         cpus : cores of each
         gpus : of each, 0.25 for a quarter of one; None: `GPU_SHARE`
         """
-        if device not in ("auto", "cpu", "cuda"):
-            raise InputError(f"On Ray a device is auto, cpu or cuda, and Ray says which GPU; got {device!r}.")
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         with_gpus = device == "cuda" or bool(gpus) or (device == "auto" and any(node.get("GPU") for node in nodes))
         if device == "cpu" and gpus:
@@ -127,7 +125,8 @@ class Cluster:
                     del busy[stream]
                     idle.append(process)
                 except errors.RayTaskError as error:
-                    raise _of_ours(error) from error
+                    cause = getattr(error, "cause", None)
+                    raise (cause if isinstance(cause, DicotError) else error) from error
                 except errors.RayError as error:
                     del busy[stream]
                     _end(ray, process)
@@ -135,7 +134,9 @@ class Cluster:
                     if lost[task] < ATTEMPTS:
                         waiting.append(task)
                     else:
-                        yield task, Lost(_lost(error))
+                        said = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()[:300]
+                        what = f"Ray lost {ATTEMPTS} processes over it ({said})."
+                        yield task, Lost(LostWorkerError(f"{what} Where memory is short, let fewer run at once."))
                 else:
                     yield task, answer
         finally:
@@ -213,19 +214,6 @@ def _environment(share: Share) -> dict[str, str]:
     known = {name: os.environ[name] for name in KNOWN if name in os.environ}
     hidden = {} if share.gpus else {"CUDA_VISIBLE_DEVICES": ""}
     return {**dict.fromkeys(THREADS, str(share.cpus)), **known, **hidden}
-
-
-def _of_ours(error: Exception) -> Exception:
-    """Return the error of ours that a process raised, or else Ray's with the traceback from there."""
-    cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, DicotError) else error
-
-
-def _lost(error: Exception) -> LostWorkerError:
-    said = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()[:300]
-    return LostWorkerError(
-        f"Ray lost {ATTEMPTS} processes over it ({said}). Where memory is short, let fewer run at once."
-    )
 
 
 def _end(ray: Any, process: Any) -> None:

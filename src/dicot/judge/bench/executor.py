@@ -21,8 +21,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
+from dicot.core.device import host_threads, release_memory
 from dicot.core.errors import LostWorkerError
-from dicot.core.gpu.device import host_threads, release_memory
 from dicot.core.processes.cluster import THREADS, Cluster, Lost, Share
 from dicot.core.processes.launcher import end_with_parent
 from dicot.judge.bench.ledger import Ledger

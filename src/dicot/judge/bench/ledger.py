@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dicot import __version__
+from dicot.core.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
-from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.data.tables import read_table
 from dicot.judge.protocols import every_protocol
 from dicot.judge.result import Result

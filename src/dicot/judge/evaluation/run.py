@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dicot.core.gpu.device import describe_device, load_optimisers, peak_memory
+from dicot.core.device import describe_device, load_optimisers, peak_memory
 from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled_cases

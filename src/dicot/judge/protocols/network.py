@@ -78,7 +78,7 @@ class FineTuning(ModelProtocol):
         return other
 
     def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
-        from dicot.core.gpu.device import peak_memory
+        from dicot.core.device import peak_memory
         from dicot.model.classifier import TimeSeriesClassifier
 
         train = labelled_cases(data.train)

@@ -11,26 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from dicot import __version__
 from dicot.core.errors import ExportError, InputError
-from dicot.core.storage import check_writable, write_atomic
-from dicot.core.storage.seals import OPEN, sealed
+from dicot.core.storage import OPEN, check_writable, with_hash, write_atomic
 from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model.classifier import TimeSeriesClassifier
-from dicot.model.composition import Composition
 from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
-from dicot.model.embedding import PLAIN, embed, pooled_dim, refuse_length
+from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
-from dicot.model.export.composition import composed, probabilities
 from dicot.model.export.graph import Graph, single
-from dicot.model.export.networks import pooled
+from dicot.model.export.networks import composed, pooled, probabilities
 from dicot.model.export.preparation import prepare
-from dicot.model.fewlabels import FewLabelClassifier
+from dicot.model.fewlabels import FewLabelClassifier, Head
 from dicot.model.files import weights_hash
-from dicot.model.heads import Head
 from dicot.nets.encoders import Encoder
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
 BATCHES = (1, 5, 16)  # windows of each length that are compared
+PREPARATION = ("n_channels", "n_times", "channels", "rate", "layout", "unequal", "missing", "scale")
 SHORTEST = 9  # time steps of windows that are compared, where the model's own are not shorter
 
 
@@ -75,8 +72,7 @@ def export_onnx(
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
     parts = _parts_of(model, classifier)
-    refuse_length(parts.encoder, parts.preparation.n_times, parts.preparation.unequal, "cpu", parts.composition)
-    data = sealed(_model(parts).SerializeToString(), MARK)
+    data = with_hash(_model(parts).SerializeToString(), MARK)
     made = OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
     if not difference <= TOLERANCE:
@@ -89,8 +85,6 @@ def export_onnx(
 
 
 def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _ModelParts:
-    if not isinstance(model, TimeSeriesEmbedder | TimeSeriesClassifier):
-        raise InputError(f"model must be a TimeSeriesEmbedder or TimeSeriesClassifier; got {type(model).__name__}.")
     check_is_fitted(model)
     if isinstance(model, TimeSeriesClassifier):
         if classifier is not None:
@@ -152,14 +146,8 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
         "vector": f"{', '.join([encoder, *named])}.",
         "n_features": composition.dim(pooled_dim(parts.encoder, parts.pooling)),
         "classes": [] if parts.head is None else list(parts.head.classes),
-        "n_channels": preparation.n_channels,
-        "n_times": preparation.n_times,  # of the training windows; others are taken too
-        "channels": preparation.channels,
-        "rate": preparation.rate,
-        "layout": preparation.layout,
-        "unequal": preparation.unequal,
-        "missing": preparation.missing,
-        "scale": preparation.scale,
+        # n_times are those of the training windows; others are taken too.
+        **{name: getattr(preparation, name) for name in PREPARATION},
         "sha256": weights_hash(parts.encoder, composition.tensors()),
     }
 

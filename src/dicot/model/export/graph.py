@@ -12,21 +12,16 @@ OPSET, IR_VERSION = 18, 9  # what onnxruntime 1.15 reads, and all later ones
 Value = str | Array  # a value of the graph, or numbers that the file holds
 
 
-def onnx_package() -> Any:
-    """Return the package onnx, or say how to install it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise need_extra("onnx", "onnx", "An ONNX file") from error
-    return onnx
-
-
 @final
 class Graph:
     """Nodes and numbers; the methods name what several parts of a model need."""
 
     def __init__(self) -> None:
-        self.onnx = onnx_package()
+        try:
+            import onnx
+        except ImportError as error:
+            raise need_extra("onnx", "onnx", "An ONNX file") from error
+        self.onnx: Any = onnx
         self.nodes: list[Any] = []
         self.numbers: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # what the file holds -> its name, each once
 
@@ -69,10 +64,10 @@ class Graph:
         """Return the number of time steps, a tensor of one whole number."""
         return self.add("Shape", x, start=2, end=3)
 
-    def cut(self, x: str, start: Value | int, stop: Value | int, step: int = 1, axis: int = 2) -> str:
-        """Return x from `start` up to `stop`, which is not in it."""
+    def cut(self, x: str, start: Value | int, stop: Value | int) -> str:
+        """Return x from the time step `start` up to `stop`, which is not in it."""
         ends = [whole(end) if isinstance(end, int) else end for end in (start, stop)]
-        return self.add("Slice", x, *ends, whole(axis), whole(step))
+        return self.add("Slice", x, *ends, whole(2), whole(1))
 
     def pad(self, x: str, left: Value | int, right: Value | int, mode: str = "constant") -> str:
         """Continue x in time on both sides, by zeros or, with the mode "edge", by its outermost values."""
@@ -89,10 +84,6 @@ class Graph:
     def cast(self, x: str, kind: str) -> str:
         """Return x in another type: "FLOAT", "DOUBLE" or "INT64"."""
         return self.add("Cast", x, to=getattr(self.onnx.TensorProto, kind))
-
-    def number(self, x: str) -> str:
-        """Return the only element of x as a scalar."""
-        return self.add("Squeeze", x, whole(0))
 
 
 def whole(*values: int) -> Array:

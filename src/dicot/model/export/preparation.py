@@ -20,7 +20,8 @@ def prepare(graph: Graph, x: str, preparation: Preparation) -> tuple[str, str]:
     if preparation.missing != "error":
         gap = graph.add("IsNaN", x)
         usable = _in_any(graph, graph.add("Not", gap))
-        x = {"zero": _zero, "interpolate": _interpolate}[preparation.missing](graph, x, gap)
+        zero = graph.add("Where", gap, single(0), x) if preparation.missing == "zero" else ""
+        x = zero or _interpolate(graph, x, gap)
     if preparation.unequal == "pad":
         missing = graph.add("Max", graph.add("Sub", whole(preparation.n_times), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)
@@ -45,17 +46,14 @@ def _in_any(graph: Graph, where: str) -> str:
     return graph.add("Greater", most, single(0))
 
 
-def _zero(graph: Graph, x: str, gap: str) -> str:
-    return graph.add("Where", gap, single(0), x)
-
-
 def _interpolate(graph: Graph, x: str, gap: str) -> str:
     """Fill NaN linearly in time and extend the edges; a channel without any value stays NaN.
 
     The known time steps of a channel are numbered; where[n] is the place of number n. A gap lies between the number
     that was counted last and the next one.
     """
-    n_times, ones = graph.length(x), graph.add("ConstantOfShape", graph.add("Shape", x), value=_whole_one(graph))
+    one = graph.onnx.numpy_helper.from_array(whole(1))
+    n_times, ones = graph.length(x), graph.add("ConstantOfShape", graph.add("Shape", x), value=one)
     time = graph.add("Sub", graph.add("CumSum", ones, np.array(2, np.int64)), whole(1))  # 0, 1, 2 ... in every channel
     known = graph.cast(graph.add("Not", gap), "INT64")
     count = graph.add("CumSum", known, np.array(2, np.int64))  # up to and with each time step
@@ -75,10 +73,6 @@ def _interpolate(graph: Graph, x: str, gap: str) -> str:
     slope = graph.add("Div", graph.add("Sub", values[1], values[0]), apart)
     filled = graph.add("Add", graph.add("Mul", slope, graph.add("Sub", graph.cast(time, "DOUBLE"), first)), values[0])
     return graph.add("Where", gap, graph.cast(filled, "FLOAT"), x)
-
-
-def _whole_one(graph: Graph) -> object:
-    return graph.onnx.numpy_helper.from_array(whole(1))
 
 
 def _resample(graph: Graph, x: str, length: int) -> str:

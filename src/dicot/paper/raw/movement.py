@@ -36,20 +36,11 @@ def _cut_joined(x: Array, label: Array, who: Array, length: int, stride: int, bo
 HARTH_LENGTH, HARTH_STRIDE = 500, 250
 HARTH_CHANNELS = ["back_x", "back_y", "back_z", "thigh_x", "thigh_y", "thigh_z"]
 # Twelve labels exist, not the eighteen of the paper (D-44). One map for both parts (D-45).
-HARTH_ACTIVITIES = {
-    1: "walking",
-    2: "running",
-    3: "shuffling",
-    4: "stairs up",
-    5: "stairs down",
-    6: "standing",
-    7: "sitting",
-    8: "lying",
-    13: "cycling sitting",
-    14: "cycling standing",
-    130: "cycling sitting, not moving",
-    140: "cycling standing, not moving",
-}
+HARTH_NAMES = (
+    *("walking", "running", "shuffling", "stairs up", "stairs down", "standing", "sitting", "lying"),
+    *("cycling sitting", "cycling standing", "cycling sitting, not moving", "cycling standing, not moving"),
+)
+HARTH_ACTIVITIES = dict(zip((*range(1, 9), 13, 14, 130, 140), HARTH_NAMES, strict=True))
 HARTH_TEST = ("S026", "S027", "S028", "S029")  # the last four of the 22 files sorted by name
 
 
@@ -83,31 +74,16 @@ def read_harth(raw: Path) -> PreparedParts:
 # PAMAP2: heart rate and three inertial units on nine people, 100 Hz.
 PAMAP2_LENGTH, PAMAP2_STRIDE = 100, 50
 PAMAP2_TEST = (8, 9)
-# The loader of the paper keeps activities of six and more people. In the publisher's files these are the twelve below;
-# fixed here, so that a missing file cannot shift the labels.
-PAMAP2_ACTIVITIES = {
-    1: "lying",
-    2: "sitting",
-    3: "standing",
-    4: "walking",
-    5: "running",
-    6: "cycling",
-    7: "Nordic walking",
-    12: "ascending stairs",
-    13: "descending stairs",
-    16: "vacuum cleaning",
-    17: "ironing",
-    24: "rope jumping",
-}
-PAMAP2_OPTIONAL = {
-    9: "watching TV",
-    10: "computer work",
-    11: "car driving",
-    18: "folding laundry",
-    19: "house cleaning",
-    20: "playing soccer",
-}
-PAMAP2_EVERY = dict(sorted((PAMAP2_ACTIVITIES | PAMAP2_OPTIONAL).items()))
+PAMAP2_NAMES = (
+    *("lying", "sitting", "standing", "walking", "running", "cycling", "Nordic walking", "watching TV"),
+    *("computer work", "car driving", "ascending stairs", "descending stairs", "vacuum cleaning", "ironing"),
+    *("folding laundry", "house cleaning", "playing soccer", "rope jumping"),
+)
+PAMAP2_EVERY = dict(zip((*range(1, 8), *range(9, 14), *range(16, 21), 24), PAMAP2_NAMES, strict=True))
+# The loader of the paper keeps activities of six and more people. In the publisher's files these are all but six; fixed
+# here, so that a missing file cannot shift the labels.
+PAMAP2_OPTIONAL = (9, 10, 11, 18, 19, 20)
+PAMAP2_ACTIVITIES = {code: name for code, name in PAMAP2_EVERY.items() if code not in PAMAP2_OPTIONAL}
 
 
 def read_pamap2_recording(path: Path) -> tuple[Array, Array]:
@@ -197,19 +173,12 @@ def read_pamap2_arrays(raw: Path, sizes: Sizes | None = None) -> PreparedParts:
 SKODA_LENGTH, SKODA_STRIDE = 50, 25
 SKODA_VARIABLE = "right_classall_clean"
 SKODA_TEST_SHARE = 0.2
-SKODA_GESTURES = {
-    32: "none",
-    48: "write on notepad",
-    49: "open hood",
-    50: "close hood",
-    51: "check gaps of front door",
-    52: "open left front door",
-    53: "close left front door",
-    54: "close both left doors",
-    55: "check gaps of trunk",
-    56: "open and close trunk",
-    57: "check steering wheel",
-}
+SKODA_NAMES = (
+    *("none", "write on notepad", "open hood", "close hood", "check gaps of front door", "open left front door"),
+    *("close left front door", "close both left doors", "check gaps of trunk", "open and close trunk"),
+    "check steering wheel",
+)
+SKODA_GESTURES = dict(zip((32, *range(48, 58)), SKODA_NAMES, strict=True))
 
 
 def read_skoda_arm(raw: Path) -> tuple[Array, Array]:

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
+from dicot.core.database import open_tables, transaction
 from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
-from dicot.core.storage.database import open_tables, transaction
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
 

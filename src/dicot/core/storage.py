@@ -1,21 +1,31 @@
-"""Files that are written whole or not at all, and the folders for data and for what can be made again."""
+"""Files that are written whole or not at all, hashes inside them, locks, and the folders for data and for a cache."""
 
 import errno
+import fcntl
 import glob
 import hashlib
 import json
 import os
+import re
+import socket
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dicot import __version__
-from dicot.core.errors import InputError, ModelFileError, OutputError, need_extra, quoted
+from dicot.core.errors import DicotWarning, InputError, ModelFileError, OutputError, need_extra, quoted
 
 SEAL = "content_sha256"
 REMEDY = "Free some space, get permission to write there, or choose another place."
+TENSORS = b'"sha256":"'  # the mark in the header of a .safetensors file, in an entry of its metadata
+OPEN = "0" * 64  # what is written before the hash is known
+LOCK = ".lock"  # the name of the file inside a folder
+_HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def cache_folder() -> Path:
@@ -149,3 +159,90 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def with_hash(data: bytes, mark: bytes) -> bytes:
+    """Return the content of a file with its own hash in place of the zeros behind a mark, which tells where it is."""
+    digest = hashlib.sha256(data).hexdigest().encode()
+    whole = data.replace(mark + OPEN.encode(), mark + digest, 1)
+    assert whole != data, "there is no place for a hash"
+    return whole
+
+
+def has_hash(data: bytes, mark: bytes) -> bool:
+    """Tell whether there is a hash."""
+    return _found(data, mark) is not None
+
+
+def check_hash(data: bytes, mark: bytes) -> None:
+    """Raise a ValueError that says why the hash of a file is not that of its content."""
+    seal = _found(data, mark)
+    if seal is None:
+        raise ValueError("it has no hash")
+    bare = data[: seal.start(1)] + OPEN.encode() + data[seal.end(1) :]
+    if hashlib.sha256(bare).hexdigest().encode() != seal.group(1):
+        raise ValueError("its hash does not match its contents")
+
+
+def _found(data: bytes, mark: bytes) -> re.Match[bytes] | None:
+    return re.search(re.escape(mark) + rb"([0-9a-f]{64})", data)
+
+
+@contextmanager
+def only_writer(path: Path, *, folder: bool = False) -> Iterator[None]:
+    """Keep other processes from writing `path` by this function; one that holds it already is named in an error.
+
+    The lock is on a hidden file beside `path`, or inside it where that is a `folder` that others may not write beside,
+    such as a disk of its own. It is removed in the end. What a kill leaves of it locks nothing.
+    """
+    place, name = (path, LOCK) if folder else (path.parent, f".{path.name}.lock")
+    made = [one for one in (place, *place.parents) if not one.exists()]
+    lock = place / name
+    try:
+        with writing(path):
+            place.mkdir(parents=True, exist_ok=True)
+            file = _locked(path, lock)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # a lock file that stays locks nothing
+                lock.unlink()
+            file.close()
+    finally:
+        with suppress(OSError):  # one that holds something stays
+            for one in made:
+                one.rmdir()
+
+
+def _locked(path: Path, lock: Path) -> BinaryIO:
+    """Open the lock file with its lock held."""
+    while True:
+        file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                warnings.warn(
+                    f"{path.parent} is on a disk without locks: see that no other process writes {path}.",
+                    DicotWarning,
+                    stacklevel=4,
+                )
+                return file
+            holder = file.read(200).decode("utf-8", "replace").strip()
+            file.close()
+            if error.errno in _HELD:
+                raise OutputError(
+                    f"{path} is being written by another process{holder and f', {holder}'}. Wait until that one has "
+                    "ended, end it, or choose another place."
+                ) from error
+            raise
+        # Whoever held it before may have removed the file in the meantime: then this is a lock on nothing.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                break
+        file.close()
+    file.truncate(0)
+    now = datetime.now().astimezone()
+    file.write(f"number {os.getpid()} on {socket.gethostname()}, since {now:%Y-%m-%d %H:%M:%S}\n".encode())
+    file.flush()
+    return file

@@ -15,16 +15,8 @@ PATIENCE = 60.0  # seconds that a writer waits for another
 UNFINISHED = ("-wal", "-journal")  # files beside it that hold changes which are not in the file itself yet
 
 # What is no fault of the file: it can be used once the disk, its permissions or another process allow it.
-PASSING = {
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOLFS,
-}
+_NAMES = ("FULL", "READONLY", "PERM", "CANTOPEN", "IOERR", "BUSY", "LOCKED", "NOLFS")
+PASSING = {getattr(sqlite3, f"SQLITE_{name}") for name in _NAMES}
 
 # What SQLite quotes of a damaged file in its own message may be no text.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
@@ -155,7 +147,10 @@ def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
             with closing(source):
                 source.backup(memory)
             if logged or _state(path) == before:
-                _check(memory, path, what)
+                answer = memory.execute("PRAGMA integrity_check(1)").fetchall()
+                if answer != [("ok",)]:
+                    complaint = " ".join(str(answer).split())
+                    raise InputError(f"{path} is damaged ({complaint}). Take a copy of it over into a new {what}.")
                 return memory
         except ERRORS as error:
             memory.close()
@@ -171,18 +166,6 @@ def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
 
 def _state(path: Path) -> list[tuple[int, int]]:
     """Size and time of the file and of those beside it that belong to it."""
-    out = []
-    for one in (path, *(path.with_name(path.name + end) for end in UNFINISHED)):
-        try:
-            facts = one.stat()
-            out.append((facts.st_size, facts.st_mtime_ns))
-        except OSError:
-            out.append((0, 0))
-    return out
-
-
-def _check(database: sqlite3.Connection, path: Path, what: str) -> None:
-    answer = database.execute("PRAGMA integrity_check(1)").fetchall()
-    if answer != [("ok",)]:
-        complaint = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
-        raise InputError(f"{path} is damaged ({complaint}). Take an export or a copy of it over into a new {what}.")
+    files = [path, *(path.with_name(path.name + end) for end in UNFINISHED)]
+    facts = [one.stat() if one.exists() else None for one in files]
+    return [(0, 0) if fact is None else (fact.st_size, fact.st_mtime_ns) for fact in facts]

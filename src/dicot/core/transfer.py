@@ -1,17 +1,21 @@
-"""Cases to a device and results back, batch by batch, with the copies hidden behind the arithmetic on a GPU."""
+"""Cases to a device and results back, batch by batch, with the copies hidden behind the arithmetic on a GPU.
+
+A CUDA graph is work for a GPU, captured once and replayed without the host, which is slower than small kernels.
+"""
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dicot.core.gpu.device import to_device
-from dicot.core.gpu.graphs import capture, clear_scratch
+from dicot.core.device import to_device
 
 log = logging.getLogger(__name__)
+R = TypeVar("R")
 FEWEST_BATCHES = 6  # for which capturing a graph pays
 
 
@@ -136,3 +140,45 @@ def _overlapped(
         for stream in (inwards, working, outwards):
             stream.synchronize()
         clear_scratch()  # cuBLAS has up to 32 MiB for each stream that it was used on, and these are never used again
+
+
+def capture(work: Callable[[], R], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, R]:
+    """Capture what `work` sends to the current stream; gives the graph and its result, which every replay overwrites.
+
+    `pool` is that of an earlier graph whose memory this one may use too, because the two never run at once. What `work`
+    needs for the first time may be loaded and copied meanwhile. Raises a RuntimeError where `work` cannot be captured.
+    """
+    graph = torch.cuda.CUDAGraph()
+    pool = torch.cuda.graph_pool_handle() if pool is None else pool
+    clear_scratch()  # cuBLAS takes its scratch from the graph's memory: graphs replayed at once must not share any
+    try:
+        graph.capture_begin(pool=pool, capture_error_mode="relaxed")
+        try:
+            result = work()
+        except BaseException:
+            with suppress(RuntimeError):  # what went wrong first says more
+                graph.capture_end()
+            raise
+        graph.capture_end()
+    except BaseException:
+        _abandon(pool)
+        raise
+    finally:
+        clear_scratch()
+    return graph, result
+
+
+def _abandon(pool: Any) -> None:
+    """Make torch forget a capture that could not even be ended.
+
+    Otherwise it would keep the memory that the capture has taken, and refuse to free any other.
+    """
+    device = torch.cuda.current_device()
+    with suppress(RuntimeError):  # it was ended
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)
+
+
+def clear_scratch() -> None:
+    """Free the scratch memory of cuBLAS; it takes new memory when it needs some."""
+    torch._C._cuda_clearCublasWorkspaces()
