@@ -1,29 +1,18 @@
 """From whatever a user has to (cases, channels, time): the one place where input is checked and converted."""
 
-from dicot.data.cases import Scale
-from dicot.data.collection import Windows, check_collection
-from dicot.data.inspection import inspect_recordings, suggest_windows
-from dicot.data.readers import find_recordings, read_recording, read_recordings
-from dicot.data.reading import Reading
-from dicot.data.recording import Recording
-from dicot.data.splits import Split, hold_out, read_split, read_windows, split_groups
-from dicot.data.stream import RecordingStream
-
-__all__ = [
-    "Reading",
-    "Recording",
-    "RecordingStream",
-    "Scale",
-    "Split",
-    "Windows",
-    "check_collection",
-    "find_recordings",
-    "hold_out",
-    "inspect_recordings",
-    "read_recording",
-    "read_recordings",
-    "read_split",
-    "read_windows",
-    "split_groups",
-    "suggest_windows",
-]
+from dicot.data.cases import Scale as Scale
+from dicot.data.collection import Windows as Windows
+from dicot.data.collection import check_collection as check_collection
+from dicot.data.inspection import inspect_recordings as inspect_recordings
+from dicot.data.inspection import suggest_windows as suggest_windows
+from dicot.data.readers import find_recordings as find_recordings
+from dicot.data.readers import read_recording as read_recording
+from dicot.data.readers import read_recordings as read_recordings
+from dicot.data.reading import Reading as Reading
+from dicot.data.recording import Recording as Recording
+from dicot.data.splits import Split as Split
+from dicot.data.splits import hold_out as hold_out
+from dicot.data.splits import read_split as read_split
+from dicot.data.splits import read_windows as read_windows
+from dicot.data.splits import split_groups as split_groups
+from dicot.data.stream import RecordingStream as RecordingStream

@@ -14,13 +14,7 @@ from dicot.core.errors import DicotWarning, InputError
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
-from dicot.data.labels import (
-    check_channel_names,
-    check_groups,
-    check_labels,
-    check_rate,
-    labelled,
-)
+from dicot.data.labels import check_channel_names, check_groups, check_labels, check_rate, labelled
 from dicot.data.readers import read_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.tables import table_cases
@@ -243,33 +237,24 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 
 def check_collection(
-    X: Any,
-    y: Any = None,
-    *,
-    group: Any = None,
-    layout: str = "nct",
-    unequal: str = "error",
-    missing: str = "error",
-    scale: str | Scale | None = None,
-    length: int | None = None,
-    name: str = "",
+    X: Any, y: Any = None, *, group: Any = None, layout: str = "nct", name: str = "", **policies: Unpack[Policies]
 ) -> Windows:
     """Check cases and turn them into Windows, or raise an InputError that says what to change.
 
-    Parameters are those of `Windows.from_array` for cases, with `unequal`, `scale` and `length` among its options. The
-    result shares memory with X where nothing had to be changed.
+    Parameters are those of `Windows.from_array` for cases. The result shares memory with X where nothing had to be
+    changed.
     """
     segments, given = None, X if isinstance(X, Windows) else None
     if isinstance(X, Windows):
         y = X.y if y is None else y
         group = X.group if group is None else group
-        segments = segments_under(X, scale, length)
+        segments = segments_under(X, policies.get("scale"), policies.get("length"))
         name, layout, X = name or X.name, "nct", X.x
-    cases = convert(X, layout=layout, unequal=unequal, missing=missing, scale=scale, length=length)
+    cases = convert(X, layout=layout, **policies)
     y = None if y is None else check_labels(y, len(cases), "y")
     group = None if group is None else check_groups(group, len(cases), "group")
     windows = Windows(cases.whole(), y, group, name, segments)
-    return windows if given is None else keep_identity(given, windows, unequal)
+    return windows if given is None else keep_identity(given, windows, policies.get("unequal", "error"))
 
 
 def segments_under(windows: Windows, scale: str | Scale | None, length: int | None = None) -> FloatArray | None:

@@ -135,9 +135,9 @@ def look(
     order: Sequence[int] | None = None,
 ) -> Conversion:
     """Check whatever a user may pass as X; what is `Cases` already was looked at when it was made."""
-    if not isinstance(X, Cases):
-        return survey(to_cases(X, layout), missing, scale)
     check_policies(missing, scale)
+    if not isinstance(X, Cases):
+        return _survey(to_cases(X, layout), missing, scale)
     if not (n := len(X)):
         raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
     # One value for all: there may be very many.
@@ -177,9 +177,8 @@ def at_length(cases: Conversion, unequal: str, length: int) -> Conversion:
     return replace(fixed, scale=Scale.fit(bare)) if fixed.scale == "dataset" else fixed
 
 
-def survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Conversion:
+def _survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Conversion:
     """Look at every value once: inf, what is too large and, by `missing`, NaN are refused with case and channel."""
-    check_policies(missing, scale)
     lengths = np.array([case.shape[1] for case in cases])
     gaps = np.zeros(len(cases), bool)
     largest = LARGEST_VALUE if scale is None else LARGEST_UNSCALED_VALUE

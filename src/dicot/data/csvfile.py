@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean, listed
 from dicot.data.cases import Array
 from dicot.data.labels import LOST, decimal_comma, is_number, is_value, plain_text
 from dicot.data.reading import Reading
@@ -211,7 +211,7 @@ def read_rows(sheet: Sheet, reading: Reading) -> tuple[Array, Array | None, Arra
     names = sheet.rows[0] if header else []
     if lost := [c for c in by_name if c not in names]:
         known = did_you_mean(lost[0], names) if header else "Without header=True it has no names."
-        raise InputError(f"There is no column {lost[0]!r}. {known if len(known) < 200 else f'It has {brief(names)}.'}")
+        raise InputError(f"There is no column {lost[0]!r}. {known}")
     places = {c: _ENDS[c] % width if c in _ENDS else names.index(c) for c in given}
     values = [i for i in range(width) if i not in places.values()]
     if torn := [c for c in roles.values() if places[c] in {places[d] for d in ignore or ()}]:
@@ -236,14 +236,17 @@ def read_rows(sheet: Sheet, reading: Reading) -> tuple[Array, Array | None, Arra
             raise InputError(f"{line}: could not convert {cell!r} to a number. {remedy}")
     cases = frame[values].to_numpy(np.float64)
     found = {role: to_names(frame[places[c]]) for role, c in roles.items()}
-    first = [brief([f"{v:g}" for v in cases[0]], " "), *(f"{role} {column[0]}" for role, column in found.items())]
+    first = [
+        f"{' '.join(f'{v:g}' for v in cases[0][:3])} ...",
+        *(f"{role} {column[0]}" for role, column in found.items()),
+    ]
     about = [
         f"header: {'yes' if header else 'no'}",
         f"{len(cases)} cases of {len(values)} time steps"
-        + (f" ({brief([names[i] for i in values])})" if header else ""),
+        + (f" ({listed([names[i] for i in values])})" if header else ""),
         *(f"{role}: {c}" for role, c in roles.items()),
         *([f"ignored: {', '.join(ignore)}"] if ignore else []),
-        f"first case: {', '.join(first)}",
+        f"first case: {', '.join([f'{first} ...', *(f'{role} {column[0]}' for role, column in found.items())])}",
     ]
     return cases[:, None], found.get("label"), found.get("group"), "; ".join(about)
 
@@ -262,7 +265,7 @@ def _has_header(cells: list[str]) -> bool:
     if not text and not counts and not ramp:
         return False
     raise InputError(
-        f"It is not clear whether the first row holds names or a case: {brief(cells)}. Say header=True or "
+        f"It is not clear whether the first row holds names or a case: {listed(cells)}. Say header=True or "
         "header=False, and name a column that is not one of values as label, group or ignore "
         "by its name, first or last."
     )
@@ -277,12 +280,6 @@ def _check_steps(names: list[str]) -> None:
     if count > 1 and odd:
         raise InputError(
             f"The other columns are called like time steps ({names[forms.index(usual)]} ...), these are not: "
-            f"{brief(odd)}. Name each as label, group or ignore, or rename it if it is a "
+            f"{listed(odd)}. Name each as label, group or ignore, or rename it if it is a "
             "time step. Several channels need a long table."
         )
-
-
-def brief(cells: Sequence[str], comma: str = ", ") -> str:
-    """Write cells into a sentence, of many the first and the last."""
-    shown = [cell or "(empty)" for cell in (cells if len(cells) < 6 else [*cells[:3], "...", cells[-1]])]
-    return comma.join(shown)

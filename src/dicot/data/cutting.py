@@ -19,7 +19,7 @@ from dicot.data.labels import (
     check_groups,
     check_labels,
     check_rate,
-    join_values,
+    join_column,
     labelled,
 )
 from dicot.data.reading import Reading
@@ -410,22 +410,18 @@ def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:
 def _per_window(values: Sequence[Any], starts: Sequence[Array], length: int) -> Array:
     """Return the value of each window from one value per recording or per time step; not known where most is not."""
     parts = [np.atleast_1d(np.asarray(np.nan if value is None else value)) for value in values]
-    parts = [part if labelled(part).any() else np.full(len(part), np.nan) for part in parts]
-    is_text = any(part.dtype.kind == "U" for part in parts)
-    joined = join_values([as_text(part) if is_text else part for part in parts])
-    unlabelled = np.array("" if joined.dtype.kind == "U" else np.nan)
+    joined = join_column(parts, [len(part) for part in parts])
+    assert joined is not None
     seen = labelled(joined)
     codes = np.full(len(joined), -1, dtype=np.intp)
     known, codes[seen] = np.unique(joined[seen], return_inverse=True)
     coded = np.split(codes, np.cumsum([len(part) for part in parts])[:-1])
-    winners = np.concatenate(
-        [
-            np.repeat(part, len(at)) if len(part) == 1 else _majority(part, at, length, len(known))
-            for part, at in zip(coded, starts, strict=True)
-        ]
-    )
-    values_of_windows: Array = (known if seen.all() else np.append(known, unlabelled))[winners]
-    return values_of_windows
+    winners = [
+        np.repeat(part, len(at)) if len(part) == 1 else _majority(part, at, length, len(known))
+        for part, at in zip(coded, starts, strict=True)
+    ]
+    known = known if seen.all() else np.append(known, "" if joined.dtype.kind == "U" else np.nan)
+    return np.asarray(known[np.concatenate(winners)])
 
 
 def _majority(codes: Array, starts: Array, length: int, n_codes: int) -> Array:

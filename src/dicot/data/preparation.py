@@ -141,11 +141,8 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a config file."""
-        statistics = self.statistics and {
-            "mean": self.statistics.mean.tolist(),
-            "std": self.statistics.std.tolist(),
-        }
-        return {**vars(self), "statistics": statistics}
+        scale = self.statistics
+        return {**vars(self), "statistics": scale and {"mean": scale.mean.tolist(), "std": scale.std.tolist()}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Preparation":

@@ -67,24 +67,15 @@ def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
             raise InputError(f"{parts.where(at)}, column {channel!r} holds {held}. Remove or clip the value.")
     low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
     values = values if is_swallowed(low, high) else values.astype(np.float32)
-    if parts.group is None:
-        return [_recording(name, values, parts, None, reading)]
-    lost = lost_values(parts.group)
-    if lost.any():
-        raise InputError(f"{parts.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
-    ids = plain_values(check_labels(parts.group, len(parts.group), "group", "rows"))
-    groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    return [
-        _recording(
-            name if len(groups) == 1 else f"{name}:{as_text(groups[code])}",
-            values,
-            parts,
-            np.flatnonzero(codes == code),
-            reading,
-            groups[code].item(),
-        )
-        for code in np.argsort(first)
-    ]
+    found: list[tuple[str, Array | None, Any]] = [(name, None, None)]
+    if parts.group is not None:
+        if (lost := lost_values(parts.group)).any():
+            raise InputError(f"{parts.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
+        ids = plain_values(check_labels(parts.group, len(parts.group), "group", "rows"))
+        groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+        names = [name if len(groups) == 1 else f"{name}:{as_text(group)}" for group in groups]
+        found = [(names[i], np.flatnonzero(codes == i), groups[i].item()) for i in np.argsort(first)]
+    return [_recording(own, values, parts, rows, reading, group) for own, rows, group in found]
 
 
 def _recording(
@@ -137,10 +128,9 @@ def numbers(column: Array, channel: str, where: Where = row_name) -> Array:
 
 def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Parts:
     """Return the parts of a file of signals without columns, with the channels that were asked for."""
-    said = {what: getattr(reading, what) for what in ("time", "unit", "label", "group")}
-    if given := {what: value for what, value in said.items() if value is not None}:
-        what, value = next(iter(given.items()))
-        raise InputError(f"{what}={value!r} is for tables, and this file has no columns. Leave it out.")
+    if given := [what for what in ("time", "unit", "label", "group") if getattr(reading, what) is not None]:
+        value = getattr(reading, given[0])
+        raise InputError(f"{given[0]}={value!r} is for tables, and this file has no columns. Leave it out.")
     wanted = reading.channels or tuple(columns)
     if lost := [channel for channel in wanted if channel not in columns]:
         raise InputError(f"There is no channel {lost[0]!r}. {did_you_mean(lost[0], columns)}")

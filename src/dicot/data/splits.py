@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, WindowLengthWarning, listed, naming
 from dicot.data.cases import Array, Policies, RawCases, Scale, name_cases, target_length, to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, keep_identity, segments_under
-from dicot.data.conversion import at_length, survey
+from dicot.data.conversion import at_length, look
 from dicot.data.labels import as_text, check_groups, check_labels, labelled, name_of_groups
 from dicot.data.readers import Content, known_suffixes, read_case_file
 from dicot.data.reading import Reading
@@ -78,7 +78,7 @@ def check_split(
 
 def brought_to(cases: RawCases, length: int, unequal: str, missing: str = "error") -> Array:
     """Give cases the length that training cases have; say how many lose their end or get zeros by that."""
-    seen = survey(cases, missing, None)
+    seen = look(cases, missing=missing)
     other = seen.lengths > length if unequal == "pad" else seen.lengths < length
     if unequal != "resample" and other.any():
         which = name_cases(np.flatnonzero(other), "Test case", "Test cases")

@@ -77,11 +77,9 @@ def _lead(line: str) -> Lead:
     words += [""] * (9 - len(words))
     scale = _GAIN.match(words[2] or "0")
     # A header from elsewhere must not make us read any file of this machine.
-    if scale is None or words[0] in (".", "..") or re.search(r"[/\\\0]", words[0]):
+    gain = math.nan if scale is None else float(scale["gain"]) or _DEFAULT_GAIN
+    if scale is None or not math.isfinite(gain) or words[0] in (".", "..") or re.search(r"[/\\\0]", words[0]):
         raise ValueError(f"{line!r}: a file of the header's own folder, a format and a gain are expected")
-    gain = float(scale["gain"]) or _DEFAULT_GAIN
-    if not math.isfinite(gain):
-        raise ValueError(f"{line!r}: the gain must be a number")
     baseline = int(scale["baseline"] or words[4] or 0)  # without one it is the zero of the converter
     return Lead(words[0], words[1], gain, baseline, scale["unit"] or "mV", words[8])
 

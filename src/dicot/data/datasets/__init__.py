@@ -4,36 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from dicot.core.errors import InputError, UnlabelledDataError
+from dicot.data import Split as Split
 from dicot.data.datasets.archive import archive_sets, discovered_archives
-from dicot.data.datasets.base import Card, DataSet, OnHand, Registry, Split, Synthetic, fingerprint
+from dicot.data.datasets.base import Card as Card
+from dicot.data.datasets.base import DataSet as DataSet
+from dicot.data.datasets.base import OnHand as OnHand
+from dicot.data.datasets.base import Registry, Synthetic
+from dicot.data.datasets.base import fingerprint as fingerprint
 from dicot.data.datasets.large import LARGE_SETS, prepared_folders
 from dicot.data.datasets.standins import STAND_INS
 from dicot.data.readers import Content
 from dicot.data.splits import read_parts, read_split
-
-__all__ = [
-    "DATASETS",
-    "Card",
-    "DataSet",
-    "OnHand",
-    "Split",
-    "available",
-    "benchmark_policies",
-    "card",
-    "check",
-    "family_of",
-    "fingerprint",
-    "is_here",
-    "is_path",
-    "load",
-    "load_parts",
-    "on_hand",
-    "paper_subset_seed",
-    "spelled",
-    "stand_ins",
-    "stands_in_for",
-    "transfer_channels",
-]
 
 DATASETS = Registry(
     [*LARGE_SETS, *STAND_INS, Synthetic(), *archive_sets()], discover=(prepared_folders, discovered_archives)

@@ -14,8 +14,9 @@ import numpy as np
 
 from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError
 from dicot.core.storage import cache_folder, user_folder
+from dicot.data import Split
 from dicot.data.cases import Array, Policies, RawCases, to_cases, true_lengths
-from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, pick_channels
+from dicot.data.datasets.base import Card, DataSet, Sizes, differences, pick_channels
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
 from dicot.data.readers import read_case_file
 from dicot.data.reading import Reading

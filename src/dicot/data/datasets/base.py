@@ -14,8 +14,6 @@ from dicot.data import Split, Windows
 from dicot.data.cases import Array, Policies
 from dicot.data.splits import check_split, with_policies
 
-__all__ = ["Card", "DataSet", "OnHand", "Sizes", "Split", "differences", "fingerprint", "pick_channels", "shaped"]
-
 
 class Sizes(NamedTuple):
     """Published sizes to compare a data set with; None where they are unknown or lengths differ."""
