@@ -186,8 +186,7 @@ def whole(options: argparse.Namespace) -> None:
 
 def check(source: Path, corpus: Path, vectors: Path, count: int, options: argparse.Namespace) -> None:
     """Compare the corpus with windows that are cut here from the generator, and count everything behind it."""
-    from dicot.store.corpus import Corpus
-    from dicot.store.folder import Store
+    from dicot.store.folder import Corpus, Store
     from dicot.store.search import EmbeddingIndex
 
     opened = Corpus.open(corpus, verify=True)
@@ -249,7 +248,7 @@ def rate(options: argparse.Namespace) -> None:
     from dicot.methods.dicot import DiCOT
     from dicot.nets.encoders import build_encoder
     from dicot.store.build import build_corpus
-    from dicot.store.corpus import Corpus
+    from dicot.store.folder import Corpus
     from dicot.train import Recipe
 
     if options.threads:

@@ -22,7 +22,7 @@ QUERIES = 100
 def corpus_of(folder: Path, n_windows: int, **options: Any) -> Any:
     """A corpus of so many windows, from one recording in an .npz."""
     from dicot.store.build import build_corpus
-    from dicot.store.corpus import Corpus
+    from dicot.store.folder import Corpus
 
     if not (folder / "r").exists():
         (folder / "r").mkdir(parents=True)
@@ -72,9 +72,8 @@ def costs(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, s
     import torch
 
     from dicot import TimeSeriesEmbedder
-    from dicot.store.corpus import Corpus
     from dicot.store.embedding import embed_corpus
-    from dicot.store.folder import Store
+    from dicot.store.folder import Corpus, Store
     from dicot.store.search import EmbeddingIndex
 
     on_cpu = options.device == "cpu"

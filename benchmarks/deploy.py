@@ -22,7 +22,7 @@ import torch
 
 from dicot.data.datasets import load
 from dicot.judge.protocols import Features
-from dicot.judge.protocols.linear import fit_linear
+from dicot.judge.protocols.embeddings import fit_linear
 from dicot.model.deployed import CHANGED, INPUT, SEAL, OnnxEmbedder
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.export import export_onnx

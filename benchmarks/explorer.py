@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--screenshot", type=Path, help="a .png of the page with the most windows")
     options = parser.parse_args()
     for name, asset in load_assets().items():
-        print(f"{name:12}{len(asset.content):8} bytes{len(gzip.compress(asset.content)):8} as gzip")
+        print(f"{name:12}{len(asset):8} bytes{len(gzip.compress(asset)):8} as gzip")
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
         for text in options.windows.split(","):
             workspace = make_workspace(Path(folder), int(text))

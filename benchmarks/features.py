@@ -17,7 +17,7 @@ import torch
 
 from dicot.data.datasets import load
 from dicot.judge.protocols import Features
-from dicot.judge.protocols.linear import fit_linear, fit_ridge
+from dicot.judge.protocols.embeddings import fit_linear, fit_ridge
 from dicot.model.embedding import MIXED, Compression, embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime

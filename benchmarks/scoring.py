@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from dicot.judge.protocols.linear import ALPHAS
+from dicot.judge.protocols.embeddings import ALPHAS
 
 
 class Data(NamedTuple):

@@ -14,7 +14,7 @@ import torch
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, load
 from dicot.data import Windows
-from dicot.judge.protocols.subsets import fixed_per_class
+from dicot.judge.protocols.base import fixed_per_class
 
 WAYS: dict[str, dict[str, Any]] = {"probe": {"steps": 0}, "all": {"tuning": "all"}, "gradual": {}}
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dicot.data import Reading as Reading
     from dicot.data import Windows as Windows
     from dicot.data.datasets import load as load
-    from dicot.judge.evaluation.evaluation import evaluate as evaluate
+    from dicot.judge.evaluation.run import evaluate as evaluate
     from dicot.methods import Method as Method
     from dicot.model.classifier import TimeSeriesClassifier as TimeSeriesClassifier
     from dicot.model.deployed import OnnxEmbedder as OnnxEmbedder
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dicot.model.export import export_onnx as export_onnx
     from dicot.model.fewlabels import FewLabelClassifier as FewLabelClassifier
     from dicot.nets.encoders import Encoder as Encoder
-    from dicot.store.corpus import Corpus as Corpus
+    from dicot.store.folder import Corpus as Corpus
     from dicot.store.search import EmbeddingIndex as EmbeddingIndex
     from dicot.train.loop import pretrain as pretrain
     from dicot.train.recipe import Recipe as Recipe
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
-    "Corpus": "dicot.store.corpus",
+    "Corpus": "dicot.store.folder",
     "EmbeddingIndex": "dicot.store.search",
     "EmbeddingOutlierDetector": "dicot.use.outliers",
     "Encoder": "dicot.nets.encoders",

@@ -43,7 +43,7 @@ def test_a_file_without_a_test_part_is_split_as_evaluate_does_it(tmp_path, bench
         ({"X": None}, "labels"),
         ({"X_train": None, "y_train": None, "X_test": None}, "labels"),
         ({"X": None, "y": np.zeros(24)}, "one class"),
-        ({"X": None, "y": np.full(24, np.nan)}, "labels"),
+        ({"X": None, "y": np.full(24, np.nan)}, "has a label"),
         ({"Y": None}, "Y"),
     ],
 )

@@ -15,11 +15,10 @@ from dicot.judge.bench.ledger import Ledger
 from dicot.judge.bench.plan import make_plan
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import JobData, units_of
-from dicot.judge.evaluation.loading import Shelf
-from dicot.judge.evaluation.run import Site, run_units
+from dicot.judge.evaluation.run import Shelf, Site, run_units
 from dicot.judge.protocols import PROTOCOLS, Features, Probe
+from dicot.judge.protocols.base import stratified_fraction
 from dicot.judge.protocols.network import FineTuning, Fitted
-from dicot.judge.protocols.subsets import stratified_fraction
 from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.train import Checkpoint

@@ -13,7 +13,6 @@ from tests.commands import dicot
 
 from dicot import __version__
 from dicot.cli import main, plain_warnings
-from dicot.cli.renamed import COMMANDS
 from dicot.core.errors import DicotError, DicotWarning
 from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -48,12 +47,6 @@ def test_an_unknown_option_is_answered_with_the_setting(tmp_path, data):
     for given, named in (("--batch-size=4", "--set batch_size=VALUE"), ("--no-calibrate", "--set calibrate=VALUE")):
         with pytest.raises(DicotError, match=f"{given.partition('=')[0]}.*{named}"):
             dicot("pretrain", data, "--out", tmp_path / "m", given)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_renamed_command_names_the_new_one(name):
-    with pytest.raises(DicotError, match=COMMANDS[name].split()[1]):
-        dicot(*name.split(), "x")
 
 
 def test_the_same_warning_is_told_once(capsys):

@@ -81,7 +81,7 @@ def test_errors_name_what_is_wrong_and_leave_no_store(tmp_path: Path) -> None:
         ("monday@x", "walk", vectors, "RECORDING@SECONDS"),
         ("77", "walk", vectors, "no row 77"),
         ("monday@1", " ", vectors, "LABEL is empty"),
-        ("monday@1", "walk", tmp_path / "bare.npz", r"bare\.npz: it does not say recording and start and end"),
+        ("monday@1", "walk", tmp_path / "bare.npz", r"bare\.npz: it does not say recording, start and end"),
     ):
         with pytest.raises(InputError, match=message):
             dicot("label", "add", store, window, label, "--vectors", file)

@@ -28,7 +28,7 @@ def _empty_data_folder(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _small_forests(monkeypatch):
     """What a forest promises does not depend on the number of its trees."""
-    monkeypatch.setattr("dicot.judge.protocols.probe.TREES", 20)
+    monkeypatch.setattr("dicot.judge.protocols.embeddings.TREES", 20)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dicot.core.errors import InputError, OutputError
 from dicot.core.storage import only_writer
 from dicot.data import Windows
 from dicot.store.build import build_corpus
-from dicot.store.corpus import Corpus
+from dicot.store.folder import Corpus
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from tests.corpus.folders import WINDOW, write_recordings
 
 from dicot.core.errors import InputError, ModelFileError
 from dicot.store.build import build_corpus
-from dicot.store.corpus import Corpus
+from dicot.store.folder import Corpus
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def test_damage_is_noticed(folder):
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-4] + bytes(4))  # one value
     Corpus.open(folder)
-    with pytest.raises(ModelFileError, match=r"000001-001\.npy was changed or damaged"):
+    with pytest.raises(ModelFileError, match=r"000001-001\.npy is missing, damaged or changed"):
         Corpus.open(folder, verify=True)
     shard.write_bytes(whole[:-4])
-    with pytest.raises(ModelFileError, match=r"000001-001\.npy has .* bytes and should have"):
+    with pytest.raises(ModelFileError, match=r"000001-001\.npy is .* of .* bytes"):
         Corpus.open(folder)
     shard.unlink()
-    with pytest.raises(ModelFileError, match=r"000001-001\.npy cannot be read"):
+    with pytest.raises(ModelFileError, match=r"000001-001\.npy is missing.*: 0 of"):
         Corpus.open(folder)
 
 

@@ -8,9 +8,8 @@ from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 from dicot.core.errors import InputError, OutputError
 from dicot.core.storage import only_writer
 from dicot.store.build import build_corpus
-from dicot.store.corpus import Corpus
 from dicot.store.embedding import embed_corpus
-from dicot.store.folder import Store
+from dicot.store.folder import Corpus, Store
 from dicot.store.vectors import read_vectors
 
 MODEL = """
@@ -44,7 +43,7 @@ def test_vectors_are_those_of_the_windows_and_know_their_place(corpus, tmp_path)
 def test_killed_in_the_middle_of_any_write_it_ends_with_the_same_bytes(corpus, tmp_path):
     code = f"""
 {MODEL}
-from dicot.store.corpus import Corpus
+from dicot.store.folder import Corpus
 from dicot.store.embedding import embed_corpus
 embed_corpus(Model(), Corpus.open(sys.argv[2]), sys.argv[3], model_hash="m")
 """

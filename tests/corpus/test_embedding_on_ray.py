@@ -16,8 +16,8 @@ from tests.corpus.slow_model import SlowModel
 
 from dicot.core.processes.cluster import Share, joined
 from dicot.store.build import build_corpus
-from dicot.store.corpus import Corpus
 from dicot.store.embedding import OnCluster, embed_corpus
+from dicot.store.folder import Corpus
 
 needs_ray = pytest.mark.skipif(
     not os.environ.get("DICOT_RAY") or find_spec("ray") is None,

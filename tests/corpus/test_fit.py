@@ -14,7 +14,7 @@ from dicot.methods.dicot import DiCOT
 from dicot.model.presets import grouped
 from dicot.nets.encoders import as_encoder
 from dicot.store.build import build_corpus
-from dicot.store.corpus import Corpus
+from dicot.store.folder import Corpus
 from dicot.train import Checkpoint, Recipe, Step
 
 TINY = torch.nn.Sequential(torch.nn.Conv1d(2, 8, 3, padding=1), torch.nn.BatchNorm1d(8), torch.nn.ReLU())

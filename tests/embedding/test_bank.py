@@ -87,7 +87,7 @@ def test_as_good_as_minirocket():
     aeon = pytest.importorskip("aeon.transformations.collection.convolution_based")
     from dicot.data.datasets import load
     from dicot.judge.protocols import Features
-    from dicot.judge.protocols.linear import fit_ridge
+    from dicot.judge.protocols.embeddings import fit_ridge
 
     ours, theirs = [], []
     for name in ("CBF", "GunPointAgeSpan", "ItalyPowerDemand", "Plane", "SonyAIBORobotSurface1", "ToeSegmentation2"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.data import Windows
-from dicot.explorer.page import Asset, Assets
+from dicot.explorer.page import Assets
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
 from dicot.store.vectors import write_vectors
 
@@ -22,9 +22,9 @@ INDEX = (
 def page_files() -> Assets:
     """A page as small as can be, in place of the built one."""
     return {
-        "index.html": Asset(INDEX.encode(), "text/html; charset=utf-8"),
-        "app.js": Asset(b'console.log("</script>")', "text/javascript; charset=utf-8"),
-        "app.css": Asset(b"p { color: red }", "text/css; charset=utf-8"),
+        "index.html": INDEX.encode(),
+        "app.js": b'console.log("</script>")',
+        "app.css": b"p { color: red }",
     }
 
 

@@ -219,7 +219,7 @@ def test_the_colours_of_every_column_are_explained(page: Any, large: ExplorerWor
         if column["kind"] == "number":
             page.wait_for_selector("#legend .ramp")
         else:
-            _, counts = np.unique(large.column(column["name"]).values, return_counts=True)
+            _, counts = np.unique(large.columns()[column["name"]]().values, return_counts=True)
             playwright.expect(page.locator("#legend .entry")).to_have_count(len(counts))
 
 

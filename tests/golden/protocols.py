@@ -4,8 +4,7 @@ import numpy as np
 import sklearn
 
 from dicot.judge.protocols import Features, KMeansClustering, Probe
-from dicot.judge.protocols.linear import fit_linear
-from dicot.judge.protocols.probe import fit_neighbours
+from dicot.judge.protocols.embeddings import fit_linear, fit_neighbours
 from dicot.judge.report.stats import average_ranks, friedman, half_widths, nemenyi
 from tests.golden.compare import Comparison, Vectors, cases
 

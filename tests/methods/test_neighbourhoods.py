@@ -9,7 +9,7 @@ from dicot.methods.tnc import (
     cut_windows,
     distant_centres,
     distant_range,
-    reference_centres,
+    drawn_between,
     reference_range,
     shortest_case,
 )
@@ -64,7 +64,7 @@ def test_a_centre_is_rounded_towards_zero_and_clipped():
 )
 def test_reference_range_falls_back_to_the_whole_case(n_times, width, ends):
     assert reference_range(n_times, width) == ends
-    got = reference_centres(torch.rand(2000), n_times, width)
+    got = drawn_between(torch.rand(2000), *ends)
     assert got.dtype == torch.long and set(got.tolist()) == set(range(ends[0], ends[1] + 1))
 
 

@@ -33,6 +33,15 @@ def test_values_of_another_kind_are_named(settings, named):
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize(
+    ("method", "name", "value"),
+    [("tnc", "window", 3), ("cost", "kernels", [2, 0]), ("catt", "form", "nxt"), ("simmtm", "ratio", 1.0)],
+)
+def test_values_out_of_range_are_named(method, name, value):
+    with pytest.raises(InputError, match=f"{name} must be .*; got .*{value if name != 'kernels' else '0'}"):
+        build_method(method, FCN(1, dim=8), {name: value})
+
+
 def test_values_of_the_right_kind_are_taken():
     method = build_method("dicot", FCN(1, dim=8), {"k": (2, 5), "temperature": 1, "overlap": torch.tensor(0.25).item()})
     assert (method.k_range, method.temperature, method.overlap) == ((2, 5), 1, 0.25)

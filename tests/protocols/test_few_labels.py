@@ -6,7 +6,7 @@ from tests.protocols.contract import overlapping
 
 from dicot import FewLabelClassifier
 from dicot.judge.protocols import Features, Probe
-from dicot.judge.protocols.subsets import stratified_fraction
+from dicot.judge.protocols.base import stratified_fraction
 
 
 def labelled(protocol, train, seed):

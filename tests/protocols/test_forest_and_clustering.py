@@ -8,9 +8,8 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier
 
 from dicot.judge.protocols import Features, KMeansClustering, Probe
-from dicot.judge.protocols.base import classification_scores
-from dicot.judge.protocols.probe import fit_forest
-from dicot.judge.protocols.subsets import stratified_cap
+from dicot.judge.protocols.base import classification_scores, stratified_cap
+from dicot.judge.protocols.embeddings import fit_forest
 
 
 def rings(n, seed):
@@ -35,7 +34,7 @@ def test_large_sets_are_capped(monkeypatch):
     train, test = rings(200, 1), rings(60, 2)
     expected = fit_forest(train.rows(stratified_cap(train.y, 40))).predict(test.x)
     assert (fit_forest(train).predict(test.x) != expected).any()
-    monkeypatch.setattr("dicot.judge.protocols.subsets.MAX_CASES", 40)
+    monkeypatch.setattr("dicot.judge.protocols.base.MAX_CASES", 40)
     assert (fit_forest(train).predict(test.x) == expected).all()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dicot.judge.protocols import Features, Probe
-from dicot.judge.protocols.subsets import fixed_per_class
+from dicot.judge.protocols.base import fixed_per_class
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))

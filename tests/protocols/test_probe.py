@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from dicot.judge.protocols import Features, Probe
-from dicot.judge.protocols.linear import fit_linear
+from dicot.judge.protocols.embeddings import fit_linear
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))
@@ -73,7 +73,7 @@ def test_three_classes_match_a_slow_reference():
 def test_two_classes_are_one_binary_model():
     train, test = blobs(40, 2, 3, 1), blobs(20, 2, 3, 2)
     fitted = fit_linear(train, tolerance=EXACT)
-    assert fitted.weights.shape == (1, 3)
+    assert len(fitted[-1].estimators_) == 1
     np.testing.assert_allclose(fitted.decision_function(test.x), reference_scores(train, test.x)[:, 1], atol=1e-4)
 
 
@@ -81,7 +81,7 @@ def test_a_constant_feature_and_a_class_with_one_case_do_no_harm():
     train = blobs(40, 2, 3, 1, spread=4)
     x = np.column_stack([np.append(train.x, [[50.0] * 3], axis=0), np.full(41, 7.0)])
     fitted = fit_linear(Features(x, np.append(train.y, 2)))
-    assert fitted.weights[:, 3] == pytest.approx(0)
+    assert all(one.coef_[0, 3] == pytest.approx(0) for one in fitted[-1].estimators_)
     assert fitted.predict(x)[-1] == 2
 
 
@@ -97,4 +97,5 @@ def test_the_published_solver_at_every_size(n):
     models = [
         LogisticRegression(C=1.0, solver="lbfgs", tol=1e-4, max_iter=1_000_000).fit(z, train.y == c) for c in range(3)
     ]
-    np.testing.assert_array_equal(fit_linear(train).weights, np.concatenate([model.coef_ for model in models]))
+    ours = [model.coef_ for model in fit_linear(train)[-1].estimators_]
+    np.testing.assert_array_equal(ours, [model.coef_ for model in models])

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dicot.judge.protocols import Features, Probe
 from dicot.judge.protocols.base import classification_scores
-from dicot.judge.protocols.linear import fit_ridge
+from dicot.judge.protocols.embeddings import fit_ridge
 
 
 def blobs(n, k, f, seed, spread=0.7):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dicot.judge.protocols.subsets import fixed_per_class, stratified_cap, stratified_fraction, subset_seeds
+from dicot.judge.protocols.base import fixed_per_class, stratified_cap, stratified_fraction, subset_seeds
 
 Y = np.repeat([3, 1, 7], [250, 99, 1])  # not in ascending order on purpose
 

@@ -170,7 +170,7 @@ def test_other_windows_or_models_are_not_mixed(folder: Path, tmp_path: Path) -> 
         ("a" * 64, folder, {**CUT, "stride": "10%"}, "--stride 50%, 10 time steps; now --stride 10% are 2"),
         ("a" * 64, folder, {**CUT, "channels": ["x"]}, r"channels=None; now channels=\['x'\]"),
         ("a" * 64, folder, {**CUT, "rate": 10.0}, "rate=None; now rate=10"),
-        ("a" * 64, other, CUT, "has a recording 'mon' of the file .*recordings/mon.csv; .*other/mon.csv"),
+        ("a" * 64, other, CUT, "other/mon.csv has changed since .* another file than .*recordings/mon.csv"),
         ("a" * 64, slow, CUT, "what was cut before has 20 .*'fri' 1 "),
     ):
         with pytest.raises(InputError, match=message):

@@ -14,19 +14,17 @@ from dicot import __version__
 from dicot.cli.bench import bench
 from dicot.cli.classify import classify
 from dicot.cli.corpus import corpus
-from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
-from dicot.cli.listing import list_names
-from dicot.cli.options import INTERRUPTED, warn
+from dicot.cli.listing import data, list_names
+from dicot.cli.options import INTERRUPTED, Command, warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
-from dicot.cli.renamed import Command
 from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError

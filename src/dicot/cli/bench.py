@@ -8,7 +8,6 @@ import typer
 from typer.core import TyperGroup
 
 from dicot.cli import options as opt
-from dicot.cli.renamed import Command, refuse_renamed
 from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ class Suites(TyperGroup):
     """`dicot bench SUITE` means `dicot bench run SUITE`, so that a new suite is a command at once."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        refuse_renamed(ctx, args)
         known = args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
         return super().resolve_command(ctx, args if known else ["run", *args])
 
@@ -40,7 +38,7 @@ def root() -> None:
     """Benchmarks: `dicot bench SUITE`, see `dicot list suites`."""
 
 
-@bench.command(cls=Command)
+@bench.command(cls=opt.Command)
 def run(
     suites: Annotated[list[str], typer.Argument(help="Suites; what several of them need is trained once.")],
     only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,

@@ -7,12 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.renamed import Command, CommandGroup
 from dicot.core.errors import InputError
 
-corpus = typer.Typer(
-    cls=CommandGroup, help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True
-)
+corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
 
 
 @corpus.callback()
@@ -20,7 +17,7 @@ def root() -> None:
     """Corpora: windows of recordings, more than memory holds. `dicot inspect CORPUS` describes one."""
 
 
-@corpus.command(cls=Command)
+@corpus.command(cls=opt.Command)
 @opt.reads
 def build(
     sources: Annotated[list[str], typer.Argument(help="Folders, patterns, files or URLs of recordings.")],
@@ -72,7 +69,7 @@ def build(
 def describe(folder: str, verify: bool) -> None:
     """Describe a corpus: its windows, its files and what was left out."""
     from dicot.core.processes.budget import said_bytes
-    from dicot.store.corpus import Corpus
+    from dicot.store.folder import Corpus
 
     opened = Corpus.open(folder, verify=verify)
     (n, c, t), rate = opened.shape, opened.rate
@@ -96,7 +93,7 @@ def describe(folder: str, verify: bool) -> None:
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
     from dicot.data.reading import read_toml, toml_of
-    from dicot.store.corpus import SCHEME
+    from dicot.store.folder import SCHEME
 
     paths = dict.fromkeys(toml_of(source) for source in sources if SCHEME not in source)
     there = [path for path in paths if path.is_file()]

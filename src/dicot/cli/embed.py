@@ -14,7 +14,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.store.corpus import Corpus
+    from dicot.store.folder import Corpus
 
 ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 
@@ -81,12 +81,11 @@ def _embed_recordings(
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
     """Embed a corpus into one file."""
     from dicot.store.embedding import made_of_corpus
-    from dicot.store.vectors import COLUMNS, row_files, write_vectors
+    from dicot.store.vectors import COLUMNS, RowFile, write_vectors
 
-    with row_files(out) as make:
-        vectors = embedder.transform_into(corpus, make, layout="nct").read()
-        about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
-        write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model)))
+    vectors = embedder.transform_into(corpus, partial(RowFile, out), layout="nct").read()
+    about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
+    write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model)))
     typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
     typer.echo(f"Wrote {out}")
 
@@ -139,11 +138,11 @@ def _embed_shards(
 def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path) -> None:
     from dicot.core.storage import only_writer
     from dicot.data.datasets import load_parts
-    from dicot.store.vectors import MadeOf, row_files, write_vectors
+    from dicot.store.vectors import MadeOf, RowFile, write_vectors
 
     data, options = source.data, source.as_fitted(embedder)
     contents = load_parts(data, **options)
-    with only_writer(out), row_files(out) as make:
+    with only_writer(out):
         parts = {}
         for part, cases in contents.items():
             if cases.about:
@@ -151,7 +150,7 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
             order = None if cases.channels is None else embedder.preparation_.channel_order(cases.channels)
             X = cases.X if order is None else [case[order] for case in cases.X]
             # Files are read into (channels, time), whatever layout the model was fitted with.
-            vectors = embedder.transform_into(X, make, layout="nct").read()
+            vectors = embedder.transform_into(X, partial(RowFile, out), layout="nct").read()
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels

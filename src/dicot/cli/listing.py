@@ -1,16 +1,20 @@
-"""dicot list: every registry, one line per entry; of data sets also the card of one."""
+"""dicot list: every registry, one line per entry. dicot data: large sets from their publishers' files."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dicot.cli.data import sizes
+from dicot.cli import options as opt
 from dicot.core.errors import DicotError, InputError, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from dicot.data.datasets import Card
+
+data = typer.Typer(help="Data sets that are made from their publishers' files.", no_args_is_help=True)
 KINDS = ("methods", "presets", "controls", "encoders", "poolings", "protocols", "datasets", "suites")
 
 
@@ -61,7 +65,7 @@ def _datasets() -> list[tuple[str, str]]:
     from dicot.data.datasets import DATASETS, on_hand
 
     cards, damaged = on_hand()
-    lines = {card.name: f"{card.family or '-':10} {sizes(card)}" for card in cards}
+    lines = {card.name: f"{card.family or '-':10} {_sizes(card)}" for card in cards}
     for name, dataset in DATASETS.items():
         if name in damaged or (name not in lines and not dataset.is_here()):
             why = f"damaged: {damaged[name]}" if name in damaged else "not here"
@@ -114,7 +118,7 @@ def _check(name: str | None) -> None:
             bar.update(done, one)
             try:
                 card = check(one)
-                typer.echo(f"{card.name:32} {sizes(card)}, fingerprint {card.fingerprint}")
+                typer.echo(f"{card.name:32} {_sizes(card)}, fingerprint {card.fingerprint}")
             except DicotError as error:
                 if name is not None:
                     raise
@@ -122,3 +126,35 @@ def _check(name: str | None) -> None:
                 typer.secho(f"{one:32} damaged: {error}", fg="red", err=True)
     if wrong:
         raise InputError(f"{wrong} of {len(names)} data sets are not as they should be.")
+
+
+@data.callback()
+def root() -> None:
+    """Data sets that are made from their publishers' files; `dicot list datasets NAME` says where these are."""
+
+
+@data.command()
+def prepare(
+    name: Annotated[str, typer.Argument(help="A name from `dicot list datasets`.")],
+    raw: Annotated[Path, typer.Option(help="The folder with the publisher's files.")],
+    out: Annotated[Path | None, typer.Option(help="Data folder; default: DICOT_DATA, or the cache.")] = None,
+    set_: opt.Set = None,
+) -> None:
+    """Make a large data set from its publisher's files."""
+    from dicot.paper.raw import prepare_by_name
+
+    said = opt.Settings(set_)
+    card = prepare_by_name(name, raw, out=out, settings=said.take(*said.texts) or None)
+    typer.echo(f"{card.name}: {_sizes(card)} (fingerprint {card.fingerprint})")
+    for note in card.notes:
+        typer.echo(f"Note: {note}")
+    if out is not None:
+        typer.echo(f"To load it by name, set DICOT_DATA={out}")
+
+
+def _sizes(card: "Card") -> str:
+    """Put the sizes of a data set into words."""
+    return (
+        f"{card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
+        f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes"
+    )

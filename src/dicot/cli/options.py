@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
+from typer.core import TyperCommand
 
 from dicot.core.errors import InputError, did_you_mean
 
@@ -57,6 +58,22 @@ def _reading_options(
     group: Annotated[str | None, typer.Option(help="The column of groups, such as people, or their array.")] = None,
     set_: Set = None,
 ) -> None: ...
+
+
+@final
+class Command(TyperCommand):
+    """A command; where it has --set, an unknown option is answered with the setting that it may mean."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        known = {word for one in self.get_params(ctx) for word in (*one.opts, *one.secondary_opts)}
+        for word in args if "--set" in known else ():
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in known:
+                setting = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+                raise InputError(
+                    f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE."
+                )
+        return super().parse_args(ctx, args)
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:

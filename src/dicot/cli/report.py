@@ -42,9 +42,9 @@ def report(
     if out is not None or into is None:
         for name in suites:
             folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
-            rows, outside = data, tuple[str, ...]()
+            members, rows, outside = name.split(JOIN), data, tuple[str, ...]()
             if only is not None:
-                rows = data[data.suite.isin(name.split(JOIN))]
+                rows = data[data.suite.isin(members)]
                 rows, outside = of_the_papers_lines(rows) if only == "paper" else narrowed(rows, names_in(only))
             paths = write_report(
                 folder,
@@ -53,11 +53,11 @@ def report(
                 beside=reports if against_paper else None,
                 baseline=baseline,
                 outside=outside,
-                lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],
+                lacking=[place for whose, *place in wanted if whose in members],
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
-            own = [result for result in results if result.suite in name.split(JOIN)]
-            write_table(folder / "report.csv", own, [place for place in wanted if place[0] in name.split(JOIN)])
+            own = [result for result in results if result.suite in members]
+            write_table(folder / "report.csv", own, [place for place in wanted if place[0] in members])
             typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
         members = [one for name in suites for one in name.split(JOIN)]

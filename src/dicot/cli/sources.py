@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dicot.data import Split, Windows
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.store.corpus import Corpus
+    from dicot.store.folder import Corpus
 
 
 @final
@@ -104,8 +104,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> Da
 
 def corpus_at(data: str) -> "Corpus | None":
     """Open DATA where they are a corpus; None where they are none."""
-    from dicot.store.corpus import Corpus
-    from dicot.store.folder import MANIFEST
+    from dicot.store.folder import MANIFEST, Corpus
 
     return Corpus.open(data) if (Path(data) / MANIFEST).is_file() else None
 

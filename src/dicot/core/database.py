@@ -4,7 +4,7 @@ import errno
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from dicot import __version__
@@ -166,6 +166,9 @@ def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
 
 def _state(path: Path) -> list[tuple[int, int]]:
     """Size and time of the file and of those beside it that belong to it."""
-    files = [path, *(path.with_name(path.name + end) for end in UNFINISHED)]
-    facts = [one.stat() if one.exists() else None for one in files]
-    return [(0, 0) if fact is None else (fact.st_size, fact.st_mtime_ns) for fact in facts]
+    out = [(0, 0)] * (1 + len(UNFINISHED))
+    for number, end in enumerate(("", *UNFINISHED)):
+        with suppress(OSError):  # it may go at any moment
+            facts = path.with_name(path.name + end).stat()
+            out[number] = facts.st_size, facts.st_mtime_ns
+    return out

@@ -70,16 +70,8 @@ class DicotWarning(UserWarning):
     """Base of what this library warns of; the command line shows it as a line."""
 
 
-class PrecisionWarning(DicotWarning):
-    """Values so close together, for their size, that float32 cannot tell them apart."""
-
-
 class UnusedKeysWarning(DicotWarning):
     """A file holds arrays that nothing was made of."""
-
-
-class LayoutWarning(DicotWarning):
-    """Cases with more channels than time steps, which may have their axes in another order."""
 
 
 class ShortRecordingWarning(DicotWarning):
@@ -88,10 +80,6 @@ class ShortRecordingWarning(DicotWarning):
 
 class LeftOutWarning(DicotWarning):
     """Time steps that lie in no window, because of gaps, another rate, or where windows end."""
-
-
-class UnevenSamplingWarning(DicotWarning):
-    """Windows of one length in time steps that last unequally long, because their time stamps are uneven."""
 
 
 class WindowLengthWarning(DicotWarning):

@@ -51,8 +51,7 @@ def data_folders() -> list[Path]:
 
 def cannot_use(error: OSError) -> str:
     """Put into words what the operating system refuses, without knowing what the file was for."""
-    said = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename or 'A file or the screen'}: {said}. {REMEDY}"
+    return f"{error.filename or 'A file or the screen'}: {error.strerror or repr(error)}. {REMEDY}"
 
 
 @contextmanager
@@ -63,8 +62,7 @@ def writing(path: str | Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        said = error.strerror or str(error) or type(error).__name__
-        raise OutputError(f"{path} cannot be written: {said}. {REMEDY}") from error
+        raise OutputError(f"{path} cannot be written: {error.strerror or repr(error)}. {REMEDY}") from error
 
 
 def check_writable(path: Path, *, folder: bool = False) -> None:
@@ -72,10 +70,9 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
     with writing(path):
         if path.is_dir() and not folder:
             raise IsADirectoryError(errno.EISDIR, "Is a directory")
-        place = path.absolute()
-        while not place.exists():
-            place = place.parent
-        if place == path.absolute() and not place.is_dir():
+        whole = path.absolute()
+        place = next(one for one in (whole, *whole.parents) if one.exists())
+        if place == whole and not place.is_dir():
             place = place.parent  # a file to be replaced
         if not place.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a folder")
@@ -107,7 +104,13 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-    _sync_folder(path.parent)
+    # Two files that were put in place one after the other reach the disk in this order, where a system can.
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def arrow() -> tuple[Any, Any]:
@@ -149,16 +152,6 @@ def remove_leftovers(path: Path) -> None:
     """Remove what `write_atomic` left beside `path` when the process was killed inside it."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as mkstemp names them
         left.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make two files that were put in place one after the other reach the disk in this order, where a system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def with_hash(data: bytes, mark: bytes) -> bytes:

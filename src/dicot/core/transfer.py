@@ -63,26 +63,13 @@ def through(
     """
     pieces = [slice(start, min(start + batch_size, len(x))) for start in range(0, len(x), batch_size)]
     done = on_batch or (lambda n_done: None)
-    if device.type == "cuda":
-        _overlapped(compute, x, y, shape, pieces, device, dtype, done, graphs and len(pieces) >= FEWEST_BATCHES)
+    if device.type != "cuda":
+        for rows in pieces:
+            y[rows] = compute(to_device(x[rows], device, dtype)).cpu().numpy()
+            done(rows.stop)
         return
-    for rows in pieces:
-        y[rows] = compute(to_device(x[rows], device, dtype)).cpu().numpy()
-        done(rows.stop)
-
-
-def _overlapped(
-    compute: Callable[[Tensor], Tensor],
-    x: Any,
-    y: Any,
-    shape: tuple[int, ...],
-    pieces: list[slice],
-    device: torch.device,
-    dtype: torch.dtype,
-    done: Callable[[int], None],
-    capturing: bool,
-) -> None:
-    """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
+    # While the GPU works on one batch the host reads the next one; copies run on streams of their own.
+    capturing = graphs and len(pieces) >= FEWEST_BATCHES
     largest = max((rows.stop - rows.start for rows in pieces), default=0)
     lanes = [Lane(largest, x, shape, device, dtype) for _ in pieces[:2]]
     callers = torch.cuda.current_stream(device)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, LayoutWarning
+from dicot.core.errors import DicotWarning, InputError
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
@@ -295,6 +295,6 @@ def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
         warnings.warn(
             f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}. If it is {n_channels} "
             f'time steps of {_count(n_times, "channel")}, set layout="ntc".',
-            LayoutWarning,
+            DicotWarning,
             stacklevel=3,
         )

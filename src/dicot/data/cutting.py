@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning, listed
+from dicot.core.errors import DicotWarning, InputError, LeftOutWarning, ShortRecordingWarning, listed
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.conversion import convert
 from dicot.data.labels import (
@@ -402,7 +402,7 @@ def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:
         warnings.warn(
             f"Uneven time stamps: windows of {length} time steps last {lasting.min():.3g} to "
             f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True for an even grid.",
-            UnevenSamplingWarning,
+            DicotWarning,
             stacklevel=3,
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dicot.core.errors import InputError, PrecisionWarning, WindowLengthWarning, listed
+from dicot.core.errors import DicotWarning, InputError, WindowLengthWarning, listed
 from dicot.data.cases import Array, Cases, Policies, Scale
 from dicot.data.collection import Windows, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, convert, look
@@ -45,7 +45,7 @@ class Preparation:
             warnings.warn(
                 "The values of a channel differ by less than float32 can tell apart at their size. "
                 'Set scale="dataset", or subtract what they have in common.',
-                PrecisionWarning,
+                DicotWarning,
                 stacklevel=4,  # of whoever called an estimator's fit
             )
         fitted = replace(

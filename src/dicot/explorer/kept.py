@@ -70,8 +70,10 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
         points, title = _map(known.x, kind)
         say(f"Map: {title}")
         made = Overview(points, title, clusters(known.x, count), count, outlier_scores(known))
+    facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
     try:
-        _write(place, made)
+        with atomic_file(place) as file:
+            np.savez(file, **facts)
         say(f"Wrote {place}: the next start reads it.")
     except OutputError as error:  # the folder may be read-only, and the map is there all the same
         say(f"Warning: the map is not kept, and will be made again at the next start. {error}")
@@ -126,23 +128,15 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
     return out
 
 
-def _write(place: Path, made: Overview) -> None:
-    facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
-    with atomic_file(place) as file:
-        np.savez(file, **facts)
-
-
 def _read(place: Path, n: int) -> Overview | None:
-    """Read what `_write` wrote; None where there is no such file, or another one: it is made again then."""
+    """Read what was kept; None where there is no such file, or another one: it is made again then."""
     try:
         arrays = load_npz(place)
         count = int(arrays["n_clusters"])
         made = Overview(arrays["points"], str(arrays["title"]), arrays["cluster"], count, arrays.get("outlier"))
-        forms = {name: (values.dtype.str, values.shape) for name, values in arrays.items()}
-        wanted = {"points": ("<f4", (n, 2)), "cluster": ("<i4", (n,)), "outlier": ("<f4", (n,))}
-        sound = all(form == wanted.get(name, form) for name, form in forms.items())
-        sound = sound and str(arrays["format"]) == FORMAT and 0 <= made.cluster.min() <= made.cluster.max() < count
-        sound = sound and bool(np.abs(made.points).max() <= 1.001)  # NaN is not
-        return made if sound and (made.outlier is None or np.isfinite(made.outlier).all()) else None
+        shapes = made.points.shape, made.cluster.shape, (n,) if made.outlier is None else made.outlier.shape
+        sound = str(arrays["format"]) == FORMAT and shapes == ((n, 2), (n,), (n,))
+        sound = sound and 0 <= made.cluster.min() <= made.cluster.max() < count
+        return made if sound and np.abs(made.points).max() <= 1.001 else None  # NaN is not
     except (OSError, InputError, KeyError, TypeError, ValueError):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +35,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 Rows = NDArray[np.intp]
 
 
-class Asset(NamedTuple):
-    """A file of the page."""
-
-    content: bytes
-    kind: str  # as HTTP names it
-
-
-Assets = Mapping[str, Asset]  # by name: a fixed table
+Assets = Mapping[str, bytes]  # the files of KINDS by name
 
 
 def load_assets(folder: Traversable | None = None) -> Assets:
@@ -53,19 +46,15 @@ def load_assets(folder: Traversable | None = None) -> Assets:
             f"The explorer's page is not built: {folder} has no {lacking[0]}. Install dicot from a wheel, or build the "
             "page: npm ci && npm run build in web/."
         )
-    return {name: Asset(folder.joinpath(name).read_bytes(), f"{kind}; charset=utf-8") for name, kind in KINDS.items()}
+    return {name: folder.joinpath(name).read_bytes() for name in KINDS}
 
 
 def rows_of_page(n: int, sample: int | None) -> Rows:
     """Return the rows that a page shows: all, or so many that are drawn."""
-    if sample is not None and not is_whole(sample, 1):
-        raise InputError(f"sample must be a whole number of windows, 1 or more; got {sample!r}.")
-    if min(n, sample or n) > MOST_WINDOWS:
-        raise InputError(
-            f"A page holds up to {MOST_WINDOWS:,} windows, and there are {min(n, sample or n):,}. Draw some: "
-            f"--set sample={MOST_WINDOWS}."
-        )
-    return drawn_rows(n, sample or n, 0)
+    count = n if sample is None else sample
+    if not is_whole(count, 1) or min(n, count) > MOST_WINDOWS:
+        raise InputError(f"A page holds 1 to {MOST_WINDOWS} windows; got {count!r}. Draw some: --set sample=20000.")
+    return drawn_rows(n, count, 0)
 
 
 def write_page(path: Path, workspace: ExplorerWorkspace, rows: Rows, assets: Assets) -> None:
@@ -77,7 +66,7 @@ def write_page(path: Path, workspace: ExplorerWorkspace, rows: Rows, assets: Ass
 
 def content(workspace: ExplorerWorkspace, rows: Rows) -> dict[str, Any]:
     """Return what the page holds of some windows, which are numbered anew, from 0."""
-    columns = {name: workspace.column(name) for name in workspace.column_names()}
+    columns = {name: make() for name, make in workspace.columns().items()}
     labels = workspace.labels.given().all
     return {
         "about": {**workspace.about(), "n": len(rows)},
@@ -128,12 +117,9 @@ def _scale(values: NDArray[np.float32]) -> tuple[float, float]:
 
 def _neighbours(workspace: ExplorerWorkspace, rows: Rows) -> NDArray[np.int32]:
     """Return the nearest among the windows of the page (n, 8), -1 where there are fewer."""
-    known = workspace.known
-    x = known.x[rows]
-    index = EmbeddingIndex(x, **{name: values[rows] for name, values in known.columns().items()})
-    place = np.full(len(known), -1)
-    place[rows] = np.arange(len(rows))
-    left_out = [here[here >= 0] for row in rows.tolist() for here in [place[workspace.overlapping(row)]]]
+    x = workspace.known.x[rows]
+    index = EmbeddingIndex(x, **{name: values[rows] for name, values in workspace.known.columns().items()})
+    left_out = [index.overlapping(row) if workspace.known.placed else [row] for row in range(len(rows))]
     near = np.full((len(rows), NEIGHBOURS), -1, np.int32)
     pointed = np.flatnonzero(x.any(axis=1))  # a vector of zeros has no direction
     with Bar("Neighbours", len(pointed)) as bar:
@@ -146,7 +132,7 @@ def _neighbours(workspace: ExplorerWorkspace, rows: Rows) -> NDArray[np.int32]:
 
 def joined(assets: Assets, data: str) -> str:
     """Put style, script and data into the page, which then needs no other file."""
-    page, script, style = (assets[name].content.decode() for name in (INDEX, SCRIPT, STYLE))
+    page, script, style = (assets[name].decode() for name in (INDEX, SCRIPT, STYLE))
     program = re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)  # the same in strings
     safe = data.replace("<", "\\u003c")  # no text of the data can end the element
     held = f'<script type="application/json" id="dicot-inline">{safe}</script><script>{program}</script>'

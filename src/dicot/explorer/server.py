@@ -11,7 +11,7 @@ from typing import Annotated, Any, final
 
 from dicot import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
-from dicot.explorer.page import INDEX, Assets
+from dicot.explorer.page import INDEX, KINDS, Assets
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace
 
 try:
@@ -184,15 +184,14 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def asset(name: str) -> Response:
         if name not in assets:
             raise HTTPException(404, "There is no such file.")
-        return Response(assets[name].content, media_type=assets[name].kind)
+        return Response(assets[name], media_type=f"{KINDS[name]}; charset=utf-8")
 
     @app.get("/favicon.ico")
     def icon() -> Response:
         return Response(status_code=204)
 
-    @app.get("/api/about")
-    def about() -> dict[str, Any]:
-        return workspace.about()
+    app.get("/api/about")(workspace.about)
+    app.get("/api/labels")(workspace.labelled)
 
     @app.get("/api/points")
     def points() -> Response:
@@ -200,11 +199,10 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/api/columns/{name}")
     def column(name: str) -> Response:
-        try:
-            found = workspace.column(name)
-        except KeyError as error:
-            known = ", ".join(workspace.column_names())
-            raise HTTPException(404, f"There is no column {name[:100]!r}. There are {known}.") from error
+        columns = workspace.columns()
+        if name not in columns:
+            raise HTTPException(404, f"There is no column {name[:100]!r}. There are {', '.join(columns)}.")
+        found = columns[name]()
         return binary(found.values, "<f4" if found.categories is None else "<i4")
 
     @app.get("/api/series")
@@ -229,10 +227,6 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
             return {"row": workspace.find(recording, time)}
         except InputError as error:
             raise HTTPException(404, str(error)) from error
-
-    @app.get("/api/labels")
-    def labels() -> dict[str, Any]:
-        return workspace.labelled()
 
     @app.post("/api/labels")
     def label(given: Labelled) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Everything that is known about the windows: vectors, map, columns, neighbours, labels and series."""
 
-import csv
-import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot import __version__
@@ -54,13 +54,7 @@ class Prediction(NamedTuple):
 class ExplorerWorkspace:
     """All windows of a file of vectors, as the explorer shows them; several threads may ask at once.
 
-    Parameters
-    ----------
-    title : of the page
-    known : the vectors, and what their file says about them
-    overview : the map, clusters and outlier scores
-    labels : given by hand, over those of the file
-    series : where values come from; None: they are not at hand
+    Without `series` their values are not at hand.
     """
 
     def __init__(
@@ -68,7 +62,6 @@ class ExplorerWorkspace:
     ) -> None:
         self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
-        self._fixed = self._fixed_columns()
         self._prediction: Prediction | None = None
         self._classifying = Lock()
 
@@ -86,46 +79,33 @@ class ExplorerWorkspace:
             "columns": [
                 {"name": name, "title": title, "kind": "number" if categories is None else "category"}
                 | ({} if categories is None else {"categories": categories})
-                for name in self.column_names()
-                for title, _, categories in [self.column(name)]
+                for name, make in self.columns().items()
+                for title, _, categories in [make()]
             ],
             "labels": self.labels.given().names,
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
             "version": __version__,
         }
 
-    def column_names(self) -> list[str]:
-        """Name the columns that there are, in the order of a menu."""
-        predicted = [] if self._prediction is None else ["prediction", "confidence"]
-        given = ["label"] if self.labels.names() else []
-        return [*given, *predicted, *self._fixed]
-
-    def column(self, name: str) -> Colouring:
-        """Return a column by its name; an unknown one is a KeyError."""
-        prediction = self._prediction
-        if name == "label":
-            codes = self.labels.codes(self.labels.given().all)
-            return Colouring("Label", codes, self.labels.names())
-        if name == "prediction" and prediction is not None:  # numbered as the labels are, so that colours agree
-            codes = self.labels.codes(prediction.label)
-            return Colouring("Prediction", codes, self.labels.names())
-        if name == "confidence" and prediction is not None:
-            return Colouring("Confidence", prediction.confidence)
-        return self._fixed[name]
-
-    def _fixed_columns(self) -> dict[str, Colouring]:
-        """Return the columns that never change."""
-        known, seen = self.known, self.overview
+    def columns(self) -> dict[str, Callable[[], Colouring]]:
+        """Return what makes each column that there is, in the order of a menu."""
+        known, seen, labels, found = self.known, self.overview, self.labels, self._prediction
+        made: dict[str, Callable[[], Colouring]] = {}
+        if labels.names():
+            made["label"] = lambda: Colouring("Label", labels.codes(labels.given().all), labels.names())
+        if found is not None:  # numbered as the labels are, so that colours agree
+            made["prediction"] = lambda: Colouring("Prediction", labels.codes(found.label), labels.names())
+            made["confidence"] = lambda: Colouring("Confidence", found.confidence)
         numbers = [str(number + 1) for number in range(seen.n_clusters)]
-        columns = {"cluster": Colouring("Cluster", seen.cluster, numbers)}
-        if seen.outlier is not None:
-            columns["outlier"] = Colouring("Outlier score", seen.outlier)
+        made["cluster"] = lambda: Colouring("Cluster", seen.cluster, numbers)
+        if (outlier := seen.outlier) is not None:
+            made["outlier"] = lambda: Colouring("Outlier score", outlier)
         for name, values in (("group", known.group), ("recording", known.recording)):
             if values is not None:
-                columns[name] = Colouring(name.capitalize(), *_coded(values))
-        if known.start is not None:
-            columns["start"] = Colouring("Start", known.start.astype(np.float32))
-        return columns
+                made[name] = partial(_coded, name.capitalize(), values)
+        if (start := known.start) is not None:
+            made["start"] = lambda: Colouring("Start", start.astype(np.float32))
+        return made
 
     def describe(self, row: int, label: str) -> dict[str, Any]:
         """Return what is known of a window in words and numbers."""
@@ -219,17 +199,13 @@ class ExplorerWorkspace:
 
     def table(self, rows: Sequence[int]) -> str:
         """Return some windows as a .csv, with their labels and, where they are known, predictions."""
-        labels, prediction = self.labels.given().all, self._prediction
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        about = ("recording", "start", "end", "group", "label")
-        writer.writerow(["row", *about, *([] if prediction is None else ["prediction"])])
-        for row in rows:
-            facts = self.describe(row, str(labels[row]))
-            said = [] if prediction is None else [harmless(str(prediction.label[row]))]
-            cells = [harmless(cell) if isinstance(cell := facts[name], str) else cell for name in about]
-            writer.writerow([row, *cells, *said])
-        return text.getvalue()
+        labels, found = self.labels.given().all, self._prediction
+        facts = [{"row": row, **self.describe(row, str(labels[row]))} for row in rows]
+        table = pd.DataFrame(facts)[["row", "recording", "start", "end", "group", "label"]]
+        if found is not None:
+            table["prediction"] = found.label[list(rows)]
+        safe = table.map(lambda cell: harmless(cell) if isinstance(cell, str) else cell)
+        return str(safe.to_csv(index=False, lineterminator="\n"))
 
 
 def harmless(text: str) -> str:
@@ -250,12 +226,12 @@ def plain(values: Array) -> list[list[float | None]]:
     return out
 
 
-def _coded(values: Array) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the number of each value's name, -1 for none, and the names in the order of the values."""
+def _coded(title: str, values: Array) -> Colouring:
+    """Number the names of values in the order of the values, -1 for none."""
     names, inverse = np.unique(values, return_inverse=True)
     texts = as_text(names).tolist()
     places = {text: number for number, text in enumerate(text for text in texts if text)}
-    return np.array([places.get(text, -1) for text in texts], np.int32)[inverse], list(places)
+    return Colouring(title, np.array([places.get(text, -1) for text in texts], np.int32)[inverse], list(places))
 
 
 def open_workspace(

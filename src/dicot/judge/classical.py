@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core.errors import InputError, need_extra
+from dicot.data import Scale, check_collection
 
 Floats = NDArray[np.floating[Any]]
 
@@ -25,19 +26,24 @@ class Classical(ABC):
     any_length: ClassVar[bool] = False  # whether `transform` takes other lengths than `fit` saw
     shape_: tuple[int, ...] | None = None  # channels that `fit` saw, and time steps where they must be the same
 
-    def __init__(self, *, random_state: int = 0) -> None:
-        self.random_state = random_state
+    def __init__(self, *, random_state: int = 0, scale: str | None = None) -> None:
+        self.random_state, self.scale = random_state, scale
 
     def fit(self, X: Floats, y: object = None) -> Self:
-        """Look at the training cases (N, C, T) once."""
-        self.shape_ = X.shape[1:2] if self.any_length else X.shape[1:]
+        """Look at the training cases (N, C, T) once; with a `scale` at scaled ones, as the encoder beside it does."""
+        self.scale_ = Scale.fit(X) if self.scale == "dataset" else self.scale
+        self.look(check_collection(X, scale=self.scale_).x if self.scale else X)
         return self
 
     def transform(self, X: Floats) -> Floats:
         """Map (N, C, T) to (N, F); refuse channels or time steps that `fit` did not see: the features would differ."""
         if self.shape_ is None or X.shape[1 : 1 + len(self.shape_)] != self.shape_:
             raise InputError(f"X must have the shape (cases, *{self.shape_}) as in fit; got {X.shape}.")
-        return self.features(X)
+        return self.features(check_collection(X, scale=self.scale_).x if self.scale else X)
+
+    def look(self, X: Floats) -> None:
+        """Learn what the features depend on."""
+        self.shape_ = X.shape[1:2] if self.any_length else X.shape[1:]
 
     @abstractmethod
     def features(self, X: Floats) -> Floats:
@@ -62,16 +68,16 @@ class RawFlat(Classical):
     Above 20,000 values per case, time is averaged down to at most 512 steps; `fit` warns when that happens.
     """
 
-    def fit(self, X: Floats, y: object = None) -> Self:
+    def look(self, X: Floats) -> None:
+        super().look(X)
         channels, length = X.shape[1:]
         self.steps_ = min(length, MAX_STEPS) if channels * length > MAX_FLAT else length
         if self.steps_ < length:
             warnings.warn(
                 f"raw-flat: {channels} x {length} values per case exceed {MAX_FLAT}; "
                 f"time is averaged down to {MAX_STEPS} steps.",
-                stacklevel=2,
+                stacklevel=3,
             )
-        return super().fit(X, y)
 
     def features(self, X: Floats) -> Floats:
         length = X.shape[2]
@@ -91,13 +97,13 @@ class MiniRocket(Classical):
 
     random = True
 
-    def fit(self, X: Floats, y: object = None) -> Self:
+    def look(self, X: Floats) -> None:
+        super().look(X)
         try:
             from aeon.transformations.collection.convolution_based import MiniRocket as AeonMiniRocket
         except ImportError as error:
             raise need_extra("aeon", "aeon", "MiniRocket") from error
         self._fitted = AeonMiniRocket(n_kernels=N_KERNELS, random_state=self.random_state).fit(_long_enough(X))
-        return super().fit(X, y)
 
     def features(self, X: Floats) -> Floats:
         # numba starts its threads by setting OpenMP's count for the whole process, torch included; leaving restores it.

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dicot import __version__
 from dicot.core.errors import InputError
 from dicot.judge.protocols import every_protocol
@@ -51,6 +54,8 @@ class Result:
     recorded: str = ""  # date and time, ISO 8601, UTC
     key: str = ""  # of the job: a hash of `config`
     config: str = ""  # everything that the values depend on by choice, in JSON
+    # Which labelled test cases were classified right (N,), where a protocol tells; kept in no file.
+    right: NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for metric, value in self.values.items():

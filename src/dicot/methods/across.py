@@ -1,7 +1,6 @@
 """Across: divide and contrast across cases. Two distorted views of a case must be found among those of all cases."""
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +20,10 @@ class Across(Method):
     noise, scale, offset, mask, crop, channel_drop: see `nets.views.Distortion`.
     """
 
-    summary: ClassVar[str] = "find the other distorted view of a case among all cases of the batch"
-    paper: ClassVar[str] = "none: this library's own, after SimCLR (ICML 2020)"
-    complexity: ClassVar[str] = "an encoder pass of 2 T per case; loss O(B^2 F)"
-    needs_negatives: ClassVar[bool] = True
+    summary = "find the other distorted view of a case among all cases of the batch"
+    paper = "none: this library's own, after SimCLR (ICML 2020)"
+    complexity = "an encoder pass of 2 T per case; loss O(B^2 F)"
+    needs_negatives = True
 
     channel_mean: Tensor  # (C, 1)
     channel_std: Tensor  # (C, 1)
@@ -55,7 +54,7 @@ class Across(Method):
         super().prepare(train)
         self.channel_mean, self.channel_std = channel_statistics(train)
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: object) -> Tensor:
         views = [self.distortion(batch.x, self.channel_mean, self.channel_std) for _ in range(2)]
         # Both views by one call of encoder and head: a pass of twice the cases costs less than two.
         z1, z2 = self.head(self.encoder.embed(torch.cat(views))).chunk(2)  # (B, D) each

@@ -127,7 +127,7 @@ class Method(nn.Module, ABC):
             )
         return ()
 
-    def extent(self, plan: Hashable) -> int:
+    def extent(self, plan: Any) -> int:
         """Estimate how many time steps per case a step of this plan encodes, where plans differ in it.
 
         Only the order counts: the CUDA graph of the largest plan is captured first, and the others reuse its memory.
@@ -135,7 +135,7 @@ class Method(nn.Module, ABC):
         return getattr(plan, "extent", 0)
 
     @abstractmethod
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: Any) -> Tensor:
         """Compute the scalar to minimise, by tensor operations alone: nothing waits for the device (`.item()`)."""
 
     def param_groups(self) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """CaTT, Contrast All The Time: the time steps of a batch in one list, neighbours in the list are positives."""
 
 import warnings
-from collections.abc import Hashable
-from typing import Annotated, Any, ClassVar
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
@@ -66,14 +66,13 @@ def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
     return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
 
 
-def _triangle_blocks(n: int, max_entries: int) -> list[slice]:
+def _triangle_blocks(n: int, max_entries: int) -> Iterator[slice]:
     """Rows of blocks with the columns from their first row on, of at most max_entries each (or one row)."""
-    blocks, start = [], 0
+    start = 0
     while start < n:
         stop = min(start + max(1, max_entries // (n - start)), n)
-        blocks.append(slice(start, stop))
+        yield slice(start, stop)
         start = stop
-    return blocks
 
 
 def _far_exponentials(u: Tensor, rows: slice, temperature: float) -> Tensor:
@@ -146,12 +145,10 @@ class CaTT(Method):
     O((B T)^2), the same loss.
     """
 
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "pick the neighbouring time steps among all time steps of the batch"
-    paper: ClassVar[str] = "Contrast All The Time, arXiv 2410.15416"
-    complexity: ClassVar[str] = (
-        "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in blocks of 16 MiB"
-    )
+    needs_time_steps = True
+    summary = "pick the neighbouring time steps among all time steps of the batch"
+    paper = "Contrast All The Time, arXiv 2410.15416"
+    complexity = "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in blocks of 16 MiB"
 
     def __init__(
         self,
@@ -184,7 +181,7 @@ class CaTT(Method):
             stacklevel=2,
         )
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: object) -> Tensor:
         z = self.encoder(batch.x).transpose(1, 2)
         held = MAX_ENTRIES if self.chunked else None
         return adjacent_step(z, self.temperature, self.form, mask_boundaries=self.mask_boundaries, max_entries=held)

@@ -2,8 +2,7 @@
 
 import copy
 import math
-from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -123,12 +122,10 @@ class CoST(Method):
     What is evaluated is the encoder itself; the heads serve training only.
     """
 
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "trend against a queue of earlier keys, season by amplitude and phase of its frequencies"
-    paper: ClassVar[str] = "CoST: Contrastive Learning of Disentangled Seasonal-Trend Representations, ICLR 2022"
-    complexity: ClassVar[str] = (
-        "three encoder passes; loss O(B^2 T F), memory O(B^2 T) and O(T F^2) for the season's weights"
-    )
+    needs_time_steps = True
+    summary = "trend against a queue of earlier keys, season by amplitude and phase of its frequencies"
+    paper = "CoST: Contrastive Learning of Disentangled Seasonal-Trend Representations, ICLR 2022"
+    complexity = "three encoder passes; loss O(B^2 T F), memory O(B^2 T) and O(T F^2) for the season's weights"
 
     queue: Tensor  # (D, K) unit columns
     pointer: Tensor  # () the column that the next key takes
@@ -177,8 +174,7 @@ class CoST(Method):
         length = min(shape[2], self.max_length)
         return Places((int(rng.integers(shape[2] - length + 1)), int(rng.integers(length))))
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, Places)
+    def loss(self, batch: Batch, plan: Places) -> Tensor:
         start, t = plan.at
         x = batch.x
         if x.shape[2] > self.max_length:

@@ -6,7 +6,7 @@ tensors as long as the window, and where they end is a number on the device. Bot
 those of the whole window.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +100,7 @@ def plan_crops(
 
 
 def encode_crops(
-    encoder: Encoder, x: Tensor, plan: Hashable, longest: int, mask: float, dropout: float
+    encoder: Encoder, x: Tensor, plan: Crops | Places, longest: int, mask: float, dropout: float
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """(B, C, T) -> (B, F, overlap) twice, time-aligned, as planned; two calls of the encoder, one per view.
 
@@ -111,7 +111,6 @@ def encode_crops(
     if isinstance(plan, Places):
         start, left, right, outer_left, outer_right = plan.at
         plan = Crops(min(x.shape[2], longest), left, right, outer_left, outer_right, start)
-    assert isinstance(plan, Crops)
     views = cut_crops(x, plan, draw_shifts(plan, len(x), x.device))
     features = []
     for view, length in zip(views, plan.lengths, strict=True):

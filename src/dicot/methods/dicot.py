@@ -1,8 +1,8 @@
 """Di-COT, Divide and Contrast (ICML 2026): tell a sub-block's neighbour from the other sub-blocks of its case."""
 
 import warnings
-from collections.abc import Hashable, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -26,9 +26,9 @@ class DiCOT(Method):
     projection: a non-linear head behind the encoder (it lowered accuracy in the paper).
     """
 
-    summary: ClassVar[str] = "pick a sub-block's temporal neighbour among the sub-blocks of the same case"
-    paper: ClassVar[str] = "Divide and Contrast, ICML 2026"
-    complexity: ClassVar[str] = "encodes 1.3 T to 1.8 T time steps per case in one pass; loss O(B k^2 F), free of T"
+    summary = "pick a sub-block's temporal neighbour among the sub-blocks of the same case"
+    paper = "Divide and Contrast, ICML 2026"
+    complexity = "encodes 1.3 T to 1.8 T time steps per case in one pass; loss O(B k^2 F), free of T"
 
     def __init__(
         self,
@@ -74,8 +74,7 @@ class DiCOT(Method):
         k = int(rng.integers(self.k_range[0], self.k_range[1] + 1))
         return block_layout(shape[2], k, self.overlap, self.rounding)
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, Blocks)
+    def loss(self, batch: Batch, plan: Blocks) -> Tensor:
         blocks = cut_blocks(batch.x, plan)  # (B, k, C, L)
         z = self.head(self.encoder.embed(blocks.flatten(0, 1)))  # (B * k, F), the block index running fastest
         return adjacent_block(z.unflatten(0, blocks.shape[:2]), self.temperature, self.positive)

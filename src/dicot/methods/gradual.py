@@ -1,7 +1,7 @@
 """Gradual fine-tuning: a head that is fitted already, and rates that fall from it towards the input."""
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,10 +61,10 @@ class GradualTuning(Method):
     BatchNorm trains as usual: with fixed statistics classifiers became no better, in two to three times the time.
     """
 
-    summary: ClassVar[str] = "tune an encoder and a head that is fitted already, early layers slowest"
-    paper: ClassVar[str] = "Universal Language Model Fine-tuning, ACL 2018 (rates by layer)"
-    complexity: ClassVar[str] = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
-    needs_labels: ClassVar[bool] = True
+    summary = "tune an encoder and a head that is fitted already, early layers slowest"
+    paper = "Universal Language Model Fine-tuning, ACL 2018 (rates by layer)"
+    complexity = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
+    needs_labels = True
 
     def __init__(self, encoder: Encoder, head: StandardisedHead, pool: Callable[[Encoder, Tensor], Tensor]) -> None:
         super().__init__(encoder)
@@ -83,7 +83,7 @@ class GradualTuning(Method):
         ]
         return [*groups, {"params": list(self.head.parameters()), "rate": 1.0}]
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: object) -> Tensor:
         assert batch.y is not None  # the loop sees to it
         z = self.pool(self.encoder, batch.x)
         return cross_entropy(self.head(z), batch.y)

@@ -4,8 +4,8 @@ All random draws are made on the device of x: no draw changes a shape, so the ho
 """
 
 import math
-from collections.abc import Callable, Hashable
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -274,10 +274,10 @@ class InfoTS(Method):
     B; of a larger batch the meta step takes the first 512 cases. Both live in buffers with their own AdamW.
     """
 
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "contrast a case with a learned mixture of its augmentations, and its segments"
-    paper: ClassVar[str] = "Time Series Contrastive Learning with Information-Aware Augmentations, AAAI 2023"
-    complexity: ClassVar[str] = (
+    needs_time_steps = True
+    summary = "contrast a case with a learned mixture of its augmentations, and its segments"
+    paper = "Time Series Contrastive Learning with Information-Aware Augmentations, AAAI 2023"
+    complexity = (
         "encodes 2 T time steps per case in two passes (4 T in 1 of 20 steps); loss O(B^2 F + B k^2 F), "
         "memory O(B^2 + B k^2) and two copies of the weights"
     )
@@ -335,8 +335,7 @@ class InfoTS(Method):
         k = self._segments(n_times)
         return Choices(mix, int(rng.integers(n_times % k + 1)))
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, Choices)
+    def loss(self, batch: Batch, plan: Choices) -> Tensor:
         view = mixture(batch.x, mixing_weights(self.theta.value, sample=self.training)) if plan.mix else batch.x
         z1, z2 = self._encode(view), self._encode(batch.x)  # (B, F, T)
         loss = pooled_contrast(z1, z2)

@@ -1,8 +1,7 @@
 """SimMTM (NeurIPS 2023): rebuild a series from its masked copies and the other series, weighted by similarity."""
 
 import warnings
-from collections.abc import Hashable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
@@ -84,12 +83,10 @@ class SimMTM(Method):
     ones masked (the authors' classification code).
     """
 
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "rebuild a series from masked copies and the other series, weighted by learned similarity"
-    paper: ClassVar[str] = "SimMTM, A Simple Pre-Training Framework for Masked Time-Series Modeling, NeurIPS 2023"
-    complexity: ClassVar[str] = (
-        "one encoder pass over N = (copies + 1) B cases; loss O(N B T C) time, O(N T C + N^2) memory"
-    )
+    needs_time_steps = True
+    summary = "rebuild a series from masked copies and the other series, weighted by learned similarity"
+    paper = "SimMTM, A Simple Pre-Training Framework for Masked Time-Series Modeling, NeurIPS 2023"
+    complexity = "one encoder pass over N = (copies + 1) B cases; loss O(N B T C) time, O(N T C + N^2) memory"
 
     def __init__(
         self,
@@ -114,7 +111,7 @@ class SimMTM(Method):
         self.decoder = nn.Conv1d(encoder.dim, encoder.n_channels, kernel_size=1)  # a Linear per time step
         self.loss_weights = nn.Parameter(torch.ones(2))
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: object) -> Tensor:
         n_series = len(batch.x)
         copies = mask_runs(batch.x.repeat(self.copies, 1, 1), self.ratio, self.run_length)
         stack = torch.cat([batch.x, copies])  # (N, C, T)

@@ -1,8 +1,6 @@
 """Soft (SoftCLT on TS2Vec, ICLR 2024): graded positives by the likeness of cases and the nearness in time."""
 
 import warnings
-from collections.abc import Hashable
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -112,10 +110,10 @@ class Soft(Method):
     temporal_unit, mask, dropout, max_train_length, average_weights: see TS2Vec, also for CUDA graphs.
     """
 
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "TS2Vec with graded positives: alike cases and near time steps count in part"
-    paper: ClassVar[str] = "Soft Contrastive Learning for Time Series, ICLR 2024"
-    complexity: ClassVar[str] = (
+    needs_time_steps = True
+    summary = "TS2Vec with graded positives: alike cases and near time steps count in part"
+    paper = "Soft Contrastive Learning for Time Series, ICLR 2024"
+    complexity = (
         "as TS2Vec, and before training one pass over all pairs of cases, time O(N^2 C T) (above 50,000 cases "
         "4096 N C T), memory O(N)"
     )
@@ -150,7 +148,7 @@ class Soft(Method):
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
         return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: Crops | Places) -> Tensor:
         z1, z2, length = encode_crops(self.encoder, batch.x, plan, self.max_train_length, self.mask, self.dropout)
         weights = None
         if self.similarity is not None:

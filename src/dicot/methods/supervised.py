@@ -1,7 +1,6 @@
 """Supervised_B: what the same encoder and budget reach when the labels are known."""
 
-from collections.abc import Callable, Hashable
-from typing import ClassVar
+from collections.abc import Callable
 
 import numpy as np
 from torch import Tensor, nn
@@ -22,10 +21,10 @@ class Supervised(Method):
     embedder's own setting, and the linear layer is thrown away.
     """
 
-    summary: ClassVar[str] = "learn the labels by cross-entropy, keep the encoder: a reference, not self-supervised"
-    paper: ClassVar[str] = "Supervised_B of Divide and Contrast, ICML 2026"
-    complexity: ClassVar[str] = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
-    needs_labels: ClassVar[bool] = True
+    summary = "learn the labels by cross-entropy, keep the encoder: a reference, not self-supervised"
+    paper = "Supervised_B of Divide and Contrast, ICML 2026"
+    complexity = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
+    needs_labels = True
 
     head: nn.Linear  # F -> K, made in prepare, which knows the classes
 
@@ -43,7 +42,7 @@ class Supervised(Method):
         scores: Tensor = self.head(z.to(self.head.weight.dtype))
         return scores
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: object) -> Tensor:
         assert batch.y is not None  # the loop sees to it
         return cross_entropy(self.logits(batch.x), batch.y)
 

@@ -1,7 +1,7 @@
 """TF-C (NeurIPS 2022): a case and its spectrum, each contrasted with a distorted copy, must agree with each other."""
 
-from collections.abc import Callable, Hashable
-from typing import Annotated, ClassVar
+from collections.abc import Callable
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -45,13 +45,11 @@ class TFC(Method):
     the case's own maximum, not of the batch's. projection_dim: width of the joint space.
     """
 
-    summary: ClassVar[str] = "bring a case and its spectrum together in a joint space, each robust to distortion"
-    paper: ClassVar[str] = (
-        "Self-Supervised Contrastive Pre-Training For Time Series via Time-Frequency Consistency, NeurIPS 2022"
-    )
-    complexity: ClassVar[str] = "4 encoder passes of T time steps, through two encoders; loss O(B^2 F), memory O(B^2)"
+    summary = "bring a case and its spectrum together in a joint space, each robust to distortion"
+    paper = "Self-Supervised Contrastive Pre-Training For Time Series via Time-Frequency Consistency, NeurIPS 2022"
+    complexity = "4 encoder passes of T time steps, through two encoders; loss O(B^2 F), memory O(B^2)"
 
-    needs_negatives: ClassVar[bool] = True
+    needs_negatives = True
 
     noise_unit: Tensor  # (C, 1)
 
@@ -84,7 +82,7 @@ class TFC(Method):
         super().prepare(train)
         self.noise_unit = noise_unit(train, self.absolute_noise)
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: object) -> Tensor:
         spectrum = magnitude_spectrum(batch.x)  # (B, C, T)
         noisy = jitter(batch.x, self.noise * self.noise_unit)  # D-25
         distorted = distort_spectrum(spectrum, self.remove, self.add, per_sample=self.per_sample_maximum)

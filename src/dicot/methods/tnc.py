@@ -6,8 +6,7 @@ so windows have 2 (w // 2) time steps. What is drawn comes in as tensors of rand
 
 import math
 import warnings
-from collections.abc import Hashable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -38,11 +37,6 @@ def reference_range(n_times: int, width: int) -> tuple[int, int]:
     return width // 2, n_times - width // 2 - 1
 
 
-def reference_centres(uniform: Tensor, n_times: int, width: int) -> Tensor:
-    """(B,) numbers in [0, 1) -> (B,) centres."""
-    return _integers(uniform, *reference_range(n_times, width))
-
-
 def close_centres(normal: Tensor, t: Tensor, epsilon: Tensor, n_times: int, width: int) -> Tensor:
     """(B, m) standard normal numbers, reference centres t and neighbourhood widths epsilon (B,) -> (B, m) centres.
 
@@ -64,7 +58,7 @@ def distant_range(t: Tensor, epsilon: Tensor, n_times: int, width: int) -> tuple
 def distant_centres(uniform: Tensor, t: Tensor, epsilon: Tensor, n_times: int, width: int) -> Tensor:
     """(B, m) numbers in [0, 1) -> (B, m) centres."""
     low, high = distant_range(t, epsilon, n_times, width)
-    return _integers(uniform, low[:, None], high[:, None])
+    return drawn_between(uniform, low[:, None], high[:, None])
 
 
 def cut_windows(x: Tensor, centres: Tensor, width: int) -> Tensor:
@@ -74,7 +68,7 @@ def cut_windows(x: Tensor, centres: Tensor, width: int) -> Tensor:
     return x.unfold(-1, 2 * half, 1)[row, :, centres - half]
 
 
-def _integers(uniform: Tensor, low: Any, high: Any) -> Tensor:
+def drawn_between(uniform: Tensor, low: Any, high: Any) -> Tensor:
     """Numbers in [0, 1) -> integers from low to high, both included, each as likely."""
     drawn: Tensor = low + (uniform * (high - low + 1)).long()
     return drawn.clamp(max=high)  # a product may be rounded up to the count itself
@@ -142,11 +136,9 @@ class TNC(Method):
     host and up to 3 N C adf_centres tests of 3 to 20 ms: small data sets only.
     """
 
-    summary: ClassVar[str] = "tell windows close in time from windows far away, with a positive-unlabelled loss"
-    paper: ClassVar[str] = "Temporal Neighborhood Coding, ICLR 2021"
-    complexity: ClassVar[str] = (
-        "three passes over (2m + 1) w time steps per case, about 4 T by default; loss O(B m F^2)"
-    )
+    summary = "tell windows close in time from windows far away, with a positive-unlabelled loss"
+    paper = "Temporal Neighborhood Coding, ICLR 2021"
+    complexity = "three passes over (2m + 1) w time steps per case, about 4 T by default; loss O(B m F^2)"
 
     epsilon_table: Tensor | None
     epsilon_centres: Tensor | None
@@ -194,14 +186,13 @@ class TNC(Method):
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> int:
         return self._width(shape[2])
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, int)
+    def loss(self, batch: Batch, plan: int) -> Tensor:
         x, width = batch.x, plan
         n_cases, _, n_times = x.shape
         # float32 whatever x is: positions must not be rounded, and both precisions then see the same windows.
         uniform = torch.rand(n_cases, self.m + 1, dtype=torch.float32, device=x.device)
         normal = torch.randn(n_cases, self.m, dtype=torch.float32, device=x.device)
-        t = reference_centres(uniform[:, 0], n_times, width)
+        t = drawn_between(uniform[:, 0], *reference_range(n_times, width))
         epsilon = self._epsilon(batch, t)
         close = close_centres(normal, t, epsilon, n_times, width)
         distant = distant_centres(uniform[:, 1:], t, epsilon, n_times, width)

@@ -1,8 +1,5 @@
 """TS2Vec (AAAI 2022): the same time step seen through two crops, against other steps and other cases."""
 
-from collections.abc import Hashable
-from typing import ClassVar
-
 import numpy as np
 from torch import Tensor
 
@@ -26,10 +23,10 @@ class TS2Vec(Method):
     steps run op by op on a GPU too, because every length is another program.
     """
 
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "find the same time step in another crop among other steps and among other cases"
-    paper: ClassVar[str] = "TS2Vec: Towards Universal Representation of Time Series, AAAI 2022"
-    complexity: ClassVar[str] = (
+    needs_time_steps = True
+    summary = "find the same time step in another crop among other steps and among other cases"
+    paper = "TS2Vec: Towards Universal Representation of Time Series, AAAI 2022"
+    complexity = (
         "two passes over crops of 0.63 T steps on average; loss O((l B^2 + B l^2) F) for an overlap of l steps, "
         "its memory O(l B^2 + B l^2) bounded by chunks; in a CUDA graph T steps and l = T"
     )
@@ -57,6 +54,6 @@ class TS2Vec(Method):
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
         return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+    def loss(self, batch: Batch, plan: Crops | Places) -> Tensor:
         z1, z2, length = encode_crops(self.encoder, batch.x, plan, self.max_train_length, self.mask, self.dropout)
         return hierarchical_contrast(z1, z2, alpha=self.alpha, temporal_unit=self.temporal_unit, length=length)

@@ -1,7 +1,6 @@
 """TS-TCC (IJCAI 2021): the past of one view predicts the future of the other; contexts are contrasted in the batch."""
 
-from collections.abc import Hashable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -110,11 +109,11 @@ class TSTCC(Method):
     noise: in units of each channel's standard deviation in the training set; absolute_noise: in units of the data.
     """
 
-    needs_negatives: ClassVar[bool] = True
-    needs_time_steps: ClassVar[bool] = True
-    summary: ClassVar[str] = "predict the future of a distorted copy from the past of another; contrast the contexts"
-    paper: ClassVar[str] = "Time-Series Representation Learning via Temporal and Contextual Contrasting, IJCAI 2021"
-    complexity: ClassVar[str] = (
+    needs_negatives = True
+    needs_time_steps = True
+    summary = "predict the future of a distorted copy from the past of another; contrast the contexts"
+    paper = "Time-Series Representation Learning via Temporal and Contextual Contrasting, IJCAI 2021"
+    complexity = (
         "2 encoder passes and a transformer over T / 2 tokens on average, time O(B T^2 F), twice; memory O(B T F + B^2)"
     )
 
@@ -161,8 +160,7 @@ class TSTCC(Method):
         first, second = rng.integers(shape[2] - len(self.contrast.predictors), size=2).tolist()
         return Places((first, second))
 
-    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, Places)
+    def loss(self, batch: Batch, plan: Places) -> Tensor:
         # On a GPU always as tensors: dropout then draws the same whether the step is a CUDA graph or not.
         first, second = torch.as_tensor(plan.at, device=batch.x.device) if batch.x.is_cuda else plan.at
         weak = scale(batch.x, self.scale_mean, self.scale_std, per_step=self.per_step)

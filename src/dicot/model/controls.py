@@ -12,7 +12,7 @@ from dicot.nets.encoders import Encoder
 BATCH = 64  # by definition of the control, not a matter of memory
 
 
-def random_control(encoder: Encoder, train: Cases, device: str | torch.device = "auto") -> None:
+def random_control(encoder: Encoder, *_: object) -> None:
     """The encoder as initialised, BatchNorm at its initial statistics."""
     encoder.eval()
 
@@ -25,7 +25,7 @@ def calibrated_control(encoder: Encoder, train: Cases, device: str | torch.devic
     """
     norms = [module for module in encoder.modules() if isinstance(module, _BatchNorm)]
     if not norms:
-        random_control(encoder, train, device)
+        random_control(encoder)
         return
     device = resolve_device(device)
     usual = [norm.momentum for norm in norms]

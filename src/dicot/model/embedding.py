@@ -408,8 +408,12 @@ def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
     return max(2, memory // (ARRAYS_PER_PASS * max(1, bytes_per_case)))
 
 
-def check_parts(bank: Any, n_components: Any) -> None:
-    """Refuse settings that no composition has."""
+def check_features(features: Mapping[str, Any]) -> None:
+    """Refuse settings of the vectors that do not exist."""
+    lookup(POOLINGS, features["pooling"], "pooling")
+    bank, n_components, calibrate = (features[name] for name in ("bank", "n_components", "calibrate"))
+    if not isinstance(calibrate, bool | np.bool_):
+        raise InputError(f"calibrate must be True or False; got {calibrate!r}.")
     if bank not in (None, 0, MIXED) and not (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES):
         raise InputError(f"bank must be {MIXED!r}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
     if n_components not in (None, 0) and not (is_whole(n_components, 1) and n_components <= MOST_COMPONENTS):

@@ -22,7 +22,7 @@ from dicot.data.labels import label_fingerprint
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding
 from dicot.model.controls import CONTROLS, calibrated_control
-from dicot.model.embedding import POOLINGS, Composition, Target, embed, pooled_dim
+from dicot.model.embedding import Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
 from dicot.model.fitting import (
     EncoderEstimator,
@@ -238,7 +238,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             if chosen.get("difference"):
                 raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
             model.method_, model.features_ = str(chosen["method"]), {name: chosen[name] for name in FEATURES}
-            _check_features(model.features_)
+            embedding.check_features(model.features_)
             model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
             pooled = pooled_dim(model.encoder_, chosen["pooling"])
             model.composition_ = parts = Composition.from_tensors(beside, model.encoder_.n_channels, pooled)
@@ -270,7 +270,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features(self.features or {})
-        _check_features(features)
+        embedding.check_features(features)
         return preset, method, features
 
     @property
@@ -353,14 +353,6 @@ def method_name(method: str | type[Method]) -> str:
     if isinstance(method, str):
         return method
     return next((name for name, kind in METHODS.items() if kind is method), qualified_name(method))
-
-
-def _check_features(features: Mapping[str, Any]) -> None:
-    """Refuse settings of the vectors that do not exist."""
-    lookup(POOLINGS, features["pooling"], "pooling")
-    if not isinstance(features["calibrate"], bool | np.bool_):
-        raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
-    embedding.check_parts(features["bank"], features["n_components"])
 
 
 def data_card(method: str | type[Method], train: Cases, fingerprint: str) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from dicot.core.progress import Bar
 from dicot.data.datasets import card, is_path
 from dicot.judge.bench.suites import SuiteOptions, suite_jobs
 from dicot.judge.evaluation.jobs import Job, units_of
-from dicot.judge.evaluation.loading import Shelf
-from dicot.judge.evaluation.run import Embedded, Site, run_units
+from dicot.judge.evaluation.run import Embedded, Shelf, Site, run_units
 from dicot.judge.result import Result
 from dicot.paper.suites import MAPPED_BY
 from dicot.use.projection import Maps, read_maps, tsne, write_maps

@@ -42,8 +42,17 @@ from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, set
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
-from dicot.store.corpus import SCHEME, Corpus, Source
-from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_shard
+from dicot.store.folder import (
+    SCHEME,
+    WINDOWS,
+    Corpus,
+    Shard,
+    Source,
+    UnfinishedStore,
+    finish_unit,
+    known_of,
+    write_shard,
+)
 
 SHARD_BYTES = 64 * 2**20
 FETCHED = ".fetched"  # where files behind URLs lie while they are read
@@ -111,10 +120,11 @@ def build_corpus(
                 done, continued = _staged("cut", ready, work, pool, skip_damaged)
         finally:
             shutil.rmtree(folder / FETCHED, ignore_errors=True)
-        longest = {name: n for note in looked.values() for name, n in _longest(note).items()}
+        entries = [entry for note in looked.values() for entry in note.get("recordings", ())]
+        longest = {entry["name"]: entry["longest"] for entry in entries}  # time steps without a gap
         if not any(note.get("shards") for note in done.values()):
             raise no_window(cut.length, max(longest.values()))
-        _warn(looked, done, cut)
+        _warn([*looked.values(), *done.values()], longest, cut)
         about = {
             "channels": cut.channels,
             "rate": cut.rate,
@@ -250,21 +260,14 @@ def _cut_source(source: Source, note: Note) -> Source:
     return replace(source, windows=windows, recordings=recordings, damaged=note.get("damaged", ""))
 
 
-def _longest(looked: Note) -> dict[str, int]:
-    """Return the time steps of the longest stretch without a gap of each recording."""
-    return {entry["name"]: entry["longest"] for entry in looked.get("recordings", ())}
-
-
-def _warn(looked: Mapping[int, Note], done: Mapping[int, Note], cut: Cut) -> None:
+def _warn(notes: Sequence[Note], longest: Mapping[str, int], cut: Cut) -> None:
     """Say what the processes were warned of, once each, and which recordings gave no window."""
-    said = [text for note in (*looked.values(), *done.values()) for text in note.get("warnings", ())]
-    for message in dict.fromkeys(said):
+    for message in dict.fromkeys(text for note in notes for text in note.get("warnings", ())):
         warnings.warn(message, DicotWarning, stacklevel=3)
     left = LeftOut()
-    for note in done.values():
+    for note in notes:
         left = left.plus(note.get("left", LeftOut()))  # damaged files have none
     left.warn(cut.rate)
-    longest = {name: n for number in done for name, n in _longest(looked[number]).items()}
     warn_of_short({name: n for name, n in longest.items() if n < cut.length and not cut.reading.even}, cut.length)
 
 

@@ -27,10 +27,10 @@ from dicot.data.cutting import LeftOut, no_window
 from dicot.data.readers import file_name_of
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
-from dicot.store.corpus import Corpus
 from dicot.store.folder import (
     UNFINISHED,
     VECTORS,
+    Corpus,
     Store,
     UnfinishedStore,
     finish_unit,
@@ -38,7 +38,7 @@ from dicot.store.folder import (
     known_of,
     write_shard,
 )
-from dicot.store.vectors import COLUMNS, MadeOf, Vectors, check_out, read_vectors, row_files, write_vectors
+from dicot.store.vectors import COLUMNS, MadeOf, RowFile, Vectors, check_out, read_vectors, write_vectors
 
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
@@ -92,7 +92,8 @@ def embed_recordings(
     """
     check_out(out)
     reading = Reading(**options)
-    with only_writer(out), row_files(out) as make:
+    make = partial(RowFile, out)
+    with only_writer(out):
         remove_leftovers(out)
         old = read_vectors(out, make=make) if append and out.exists() else None
         held = None if old is None else _held(out, old, reading, model)
@@ -216,7 +217,7 @@ def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts
 def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream) -> set[Place]:
     """Return the windows that a file has of recordings that have grown since.
 
-    Refuse other windows, names that two files would share, and recordings that have changed and not only grown.
+    Refuse other windows, and recordings that are others or have changed and not only grown.
     """
     for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
         if was != now:
@@ -229,15 +230,11 @@ def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: R
     places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
     known = {place for place in places if file_name_of(place[0], before) in grown}
     for name in grown:
-        if before[name]["file"] != made.recordings[name]["file"]:
-            raise InputError(
-                f"{out} has a recording {name!r} of the file {before[name]['file']}; {stream.files[name]} has the same "
-                "name. Rename the new one, or write another file."
-            )
         if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
             raise InputError(
-                f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
-                f"or have other values, labels or groups. Put the former file back. {AGAIN}"
+                f"{stream.files[name]} has changed since {out} was made of it, or is another file than "
+                f"{before[name]['file']}: windows that were embedded are gone, or have other values, labels or groups. "
+                f"Put the former file back, or rename this one. {AGAIN}"
             )
     return known
 
@@ -260,19 +257,12 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """Where a corpus is embedded, other than in this process.
-
-    Parameters
-    ----------
-    make : loads the model in each process
-    share : what each process has of its node
-    actors : processes at once; None: as many as find room
-    """
+    """Where a corpus is embedded, other than in this process."""
 
     cluster: Cluster
-    make: Callable[[], Embedder]
-    share: Share
-    actors: int | None = None
+    make: Callable[[], Embedder]  # loads the model in each process
+    share: Share  # what each process has of its node
+    actors: int | None = None  # processes at once; None: as many as find room
 
 
 def embed_corpus(

@@ -1,4 +1,4 @@
-"""Store: rows of numbers in a folder, with what is known of each. A corpus, its vectors and an index are stores.
+"""Store: rows of numbers in a folder, with what is known of each. A Corpus, its vectors and an index are stores.
 
 The folder holds `shards/NAME.npy`, numbers (n, ...) of float32, `shards/NAME.npz`, what is known of these n rows, and
 `manifest.json`, which says what there is. A shard is written under another name and renamed: it is whole or not there.
@@ -24,7 +24,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from dicot import __version__
-from dicot.core.errors import InputError, ModelFileError, brief, is_whole, quoted
+from dicot.core.errors import InputError, ModelFileError, brief, is_whole
 from dicot.core.storage import (
     atomic_file,
     check_format,
@@ -36,9 +36,10 @@ from dicot.core.storage import (
     writing,
 )
 from dicot.data import Windows
-from dicot.data.cases import Array, FloatArray
-from dicot.data.labels import join_column
+from dicot.data.cases import Array, Cases, FloatArray
+from dicot.data.labels import check_channel_names, check_rate, join_column
 from dicot.data.npyfile import load_npz
+from dicot.data.reading import Reading
 
 MANIFEST, PLAN, SHARDS, UNFINISHED = "manifest.json", "plan.json", "shards", ".unfinished"
 FORMAT, FORMAT_VERSION = "dicot-store", 1
@@ -48,6 +49,7 @@ LARGEST = 2**30  # bytes of a manifest: some millions of shards
 NAME = re.compile(r"[0-9a-f]{6,64}(-\d{3,})?")  # of a shard; it must not lead out of the folder
 THREADS = 4  # that read rows from all over a store: a disk answers several questions at once
 FEWEST_RUNS = 16  # for which threads pay
+SCHEME = "://"  # of a URL
 AGAIN = "Make the folder again."
 
 
@@ -96,14 +98,9 @@ class Store:
         self.shape = (int(self.starts[-1]), *config["shape"])
         self._width = 4 * int(np.prod(self.shape[1:]))  # bytes of a row
         for file, (size, digest) in (item for shard in self.shards for item in shard.files(self.path).items()):
-            try:
-                found = file.stat().st_size
-                sound = found == size and (not verify or _hash_of(file) == digest)
-            except OSError as error:
-                raise ModelFileError(f"{file} cannot be read ({error.strerror}). {AGAIN}") from error
-            if not sound:
-                said = "was changed or damaged" if found == size else f"has {found:,} bytes and should have {size:,}"
-                raise ModelFileError(f"{file} {said}. {AGAIN}")
+            found = file.stat().st_size if file.exists() else 0
+            if found != size or (verify and _hash_of(file) != digest):
+                raise ModelFileError(f"{file} is missing, damaged or changed: {found:,} of {size:,} bytes. {AGAIN}")
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -144,14 +141,10 @@ class Store:
     def _read(self, out: FloatArray, runs: Iterable[tuple[Shard, int, int, int]]) -> None:
         for shard, row, at, count in runs:
             place = memoryview(cast(Any, out[at : at + count])).cast("B")
-            try:
-                with self._file(shard).open("rb") as file:
-                    file.seek(shard.bytes - (shard.rows - row) * self._width)
-                    whole = file.readinto(place) == place.nbytes
-            except OSError as error:
-                raise ModelFileError(f"{self._file(shard)} cannot be read ({error.strerror}). {AGAIN}") from error
-            if not whole:
-                raise ModelFileError(f"{self._file(shard)} has become shorter while it was read. {AGAIN}")
+            with self._file(shard).open("rb") as file:
+                file.seek(shard.bytes - (shard.rows - row) * self._width)
+                if file.readinto(place) != place.nbytes:
+                    raise ModelFileError(f"{file.name} has become shorter while it was read. {AGAIN}")
 
     def maps(self) -> list[Array]:
         """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""
@@ -268,15 +261,16 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         config = check_format(path, json.loads(path.read_bytes().decode()), FORMAT, FORMAT_VERSION)
         check_seal(config)
         shape, shards = config["shape"], [Shard(**entry) for entry in config["shards"]]
-        n_axes = {WINDOWS: 2, VECTORS: 1}.get(config["kind"])
-        if len(shape) != n_axes or not all(is_whole(n, 1) for n in shape) or not isinstance(config["about"], dict):
-            raise ValueError(f"its kind is {quoted(config['kind'])} and its shape {quoted(shape)}")
-        for one in shards:
-            counts = all(is_whole(n, 1) for n in (one.rows, one.about_bytes, one.bytes))
-            if not NAME.fullmatch(one.name) or not counts or one.bytes <= 4 * one.rows * math.prod(shape):
-                raise ValueError(f"a shard is {quoted(asdict(one))}")
-        if len({one.name for one in shards}) != len(shards) or not shards:
-            raise ValueError("it names a shard twice, or none")
+        counts = [*shape, *(n for one in shards for n in (one.rows, one.about_bytes, one.bytes))]
+        sound = (
+            len(shape) == {WINDOWS: 2, VECTORS: 1}[config["kind"]]
+            and all(is_whole(n, 1) for n in counts)
+            and all(NAME.fullmatch(one.name) and one.bytes > 4 * one.rows * math.prod(shape) for one in shards)
+            and 0 < len({one.name for one in shards}) == len(shards)
+            and isinstance(config["about"], dict)
+        )
+        if not sound:
+            raise ValueError("it does not describe a store")
     except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
     return config
@@ -356,3 +350,100 @@ def finish_unit(folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[
     remove_leftovers(path)
     write_atomic(path, json.dumps(whole, allow_nan=False).encode())
     return whole
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that a corpus was built of, and what became of it."""
+
+    file: str  # a path, or a URL
+    name: str  # of its recording; where it has several groups, ":" and the group follow it
+    bytes: int
+    changed: str  # when, as its file system says it
+    windows: int = 0
+    recordings: int = 0
+    damaged: str = ""  # why it was left out
+
+    @property
+    def is_url(self) -> bool:
+        """Tell whether the file has to be fetched."""
+        return SCHEME in self.file
+
+
+@final
+class Corpus(Cases):
+    """Windows of recordings in a folder that `dicot corpus build` wrote, as many as the disk holds.
+
+    `fit` and `transform` of an estimator and `pretrain` take a corpus as they take Windows: batches are read from disk
+    ahead of their step, and the weights are those of the same cases in memory. `corpus[rows]`, by a slice or an array
+    of positions, reads some windows (n, C, T) as float32.
+
+    Attributes
+    ----------
+    path : the folder
+    store : its shards, and `store.about`: what the manifest says of all windows
+    shape : (N, C, T)
+    channels, rate, stride : the names of the channels; time steps per second, where they are known; in time steps
+    reading : how recordings became windows
+    sources : the files that the corpus was built of, and what became of each
+    """
+
+    def __init__(self, path: str | Path, verify: bool = False) -> None:
+        self.store = Store(path, verify)
+        if self.store.kind != WINDOWS:
+            raise ModelFileError(f"{path} holds {self.store.kind}, not windows. `dicot corpus build` makes a corpus.")
+        self.path, self.name = Path(path), str(path)
+        _, n_channels, _ = self.shape = self.store.shape
+        try:
+            about = self.store.about
+            self.channels: tuple[str, ...] = check_channel_names(about["channels"], n_channels)
+            self.rate: float | None = None if about["rate"] is None else check_rate(about["rate"])
+            self.stride = int(about["stride"])
+            self.reading = Reading.from_dict(about["reading"])  # how recordings became windows
+            self.sources = tuple(Source(**entry) for entry in about["sources"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"{path} is damaged: what it says of its windows is wrong ({error}). {AGAIN}"
+            ) from error
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> "Corpus":
+        """Open a corpus; the sizes of its files are checked, and with `verify` every byte by its hash."""
+        return cls(path, verify)
+
+    def __repr__(self) -> str:
+        n, c, t = self.shape
+        return f"Corpus({str(self.path)!r}, {n} windows, {c} channels, {t} time steps, {len(self.shards)} shards)"
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """List the shards."""
+        return self.store.shards
+
+    @property
+    def damaged(self) -> list[Source]:
+        """List the files that were left out."""
+        return [source for source in self.sources if source.damaged]
+
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
+        """Read a slice of the windows, or those at these positions, as float32."""
+        return self.store[rows]
+
+    def shard(self, number: int) -> Windows:
+        """Return the windows of one shard in memory, with all that is known of them."""
+        about = {("y" if name == "label" else name): v for name, v in self.store.shard_columns(number).items()}
+        x = self[int(self.store.starts[number]) : int(self.store.starts[number + 1])]
+        return Windows(x, name=self.name, channels=self.channels, rate=self.rate, **about)
+
+    def columns(self) -> dict[str, Array]:
+        """Return what is known of all windows, by column; of very many this takes memory."""
+        return self.store.columns()
+
+    def labels(self) -> Array | None:
+        """Return the labels (N,) of all windows, or None where there are none."""
+        counts = [shard.rows for shard in self.shards]
+        return join_column([self.store.shard_columns(number).get("label") for number in range(len(counts))], counts)
+
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that change with any value; made of the hashes in the manifest."""
+        return self.store.fingerprint()

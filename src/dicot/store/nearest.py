@@ -126,15 +126,8 @@ class Rows:
     ) -> tuple[Floats, Whole]:
         """Return distances and rows (Q, k) of the nearest rows, the nearest first, of equal ones the smaller row first.
 
-        Where fewer than k rows may be an answer, the rest is inf and -1.
-
-        Parameters
-        ----------
-        z : queries (Q, F)
-        allowed : which rows may be an answer (N,)
-        left_out : rows that are no answer of single queries
-        memory : bytes to take at most
-        device : where candidates are found; None means by numpy
+        Where fewer than k rows are `allowed` (N,) and not left out of a query, the rest is inf and -1. Candidates are
+        found by numpy, or by torch on a device.
         """
         distances, found = np.full((len(z), k), np.inf), np.full((len(z), k), -1, np.int64)
         size = min(MOST_ROWS, max(1, memory // (48 * self.n_features)))

@@ -268,9 +268,7 @@ class EmbeddingIndex:
             wanted = [groups] if isinstance(groups, str) or np.ndim(groups) == 0 else list(groups)
             known = set(held.tolist())
             if unknown := [one for one in wanted if one not in known]:
-                raise InputError(
-                    f"No vector has the group {unknown[0]!r}. {did_you_mean(str(unknown[0]), map(str, known))}"
-                )
+                raise InputError(f"Unknown group {unknown[0]!r}. {did_you_mean(str(unknown[0]), map(str, known))}")
             tests.append(np.isin(held, wanted))
         if after is not None:
             tests.append(self._column("start") >= after)
@@ -298,9 +296,7 @@ class EmbeddingIndex:
         names, starts, ends = (self._column(name) for name in ("recording", "start", "end"))
         if self._by_recording is None:
             self._by_recording = pd.Series(names).groupby(names).indices
-        if str(recording) not in self._by_recording:
-            raise InputError(f"Unknown recording {recording!r}. {did_you_mean(str(recording), self._by_recording)}")
-        rows = self._by_recording[str(recording)]
+        rows = lookup(self._by_recording, str(recording), "recording")
         return rows, starts[rows], ends[rows]
 
     def _by_graph(self, queries: Floats, k: int, allowed: Any, left_out: Pairs, n_dropped: int) -> tuple[Floats, Whole]:

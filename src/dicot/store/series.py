@@ -109,15 +109,8 @@ class _Track(NamedTuple):
 class RecordedSeries(Series):
     """Windows of recordings: a file is read when one of its windows is looked at, and kept while there is room.
 
-    Several threads may ask at once. `channels` are empty where no recording can be shown.
-
-    Parameters
-    ----------
-    known : the vectors, which say where their windows lie
-    files : name of a recording, or what stands before ":" and its group -> its file
-    made : how they were read, and what the files held then; one that has changed since is not shown
-    options, rate : how they are read, over what `made` says
-    what : the vectors' file in errors
+    Several threads may ask at once. A file that has changed since is not shown; `channels` are empty where none is.
+    `files` are by the name of the recording, or what stands before ":" and its group; `what` is the vectors' file.
     """
 
     def __init__(
@@ -219,21 +212,11 @@ class RecordedSeries(Series):
         how, tracks = self._reading, {}
         for one in read_named(self._files[name], name, how):
             parts = resampled(one, self.rate, how.gap) if how.resample and self.rate is not None else [one]
-            times = np.concatenate([self._times(part) for part in parts])
+            even = np.arange(one.n_times) / (self.rate or one.rate or 1.0)  # of one without time stamps
+            times = np.concatenate([even if part.times is None else part.times for part in parts])
             values = np.concatenate([_filled(part, how.gap, how.missing) for part in parts], axis=1)
             tracks[one.name] = _Track(times, values, one.channels, parts[0].rate)
         return tracks
-
-    def _times(self, one: Recording) -> NDArray[np.float64]:
-        if one.times is not None:
-            return one.times
-        rate = self.rate or one.rate
-        if rate is None and (self._start % 1).any():
-            raise InputError(
-                f"Recording {one.name!r} has no time stamps, and windows of {self._what} start at times such as "
-                f"{self._start[self._start % 1 > 0][0]:g} s. Say its rate=."
-            )
-        return np.arange(one.n_times) / (rate or 1.0)
 
 
 def _filled(one: Recording, gap: float, missing: str) -> Array:

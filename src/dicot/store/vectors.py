@@ -7,8 +7,7 @@ what their vectors were made of, as JSON under SOURCE. The folder that `dicot em
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, BinaryIO, final
@@ -16,7 +15,7 @@ from typing import Any, BinaryIO, final
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, brief, did_you_mean, is_whole, naming, quoted
+from dicot.core.errors import InputError, brief, is_whole, listed, naming, quoted
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.datasets import is_path
@@ -130,9 +129,8 @@ class Vectors:
     def places(self) -> tuple[Array, Array, Array]:
         """Return recording, start and end, or an error where the file does not say them."""
         if self.recording is None or self.start is None or self.end is None:
-            lacking = [name for name in ("recording", *SECONDS) if getattr(self, name) is None]
             raise InputError(
-                f"it does not say {' and '.join(lacking)} of its vectors, and labels are kept by these. Embed "
+                "it does not say recording, start and end of its vectors, and labels are kept by these. Embed "
                 "recordings: dicot embed MODEL FOLDER --window ... --out vectors.parquet."
             )
         return self.recording, self.start, self.end
@@ -161,8 +159,7 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
 
     Of a training and a test part, one comes after the other. A .parquet's column "vector" may also hold lists of equal
     length, as pandas writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf
-    is an error. With `make`, as `row_files` gives it, the vectors of a .parquet go to a file and need not fit into
-    memory.
+    is an error. With `make`, such as one of a RowFile, the vectors of a .parquet go there and need not fit into memory.
     """
     path = Path(path)
     if not path.is_dir() and path.suffix not in SUFFIXES:
@@ -194,14 +191,10 @@ def made_of(store: Store) -> MadeOf | None:
 def _of_npz(path: Path) -> Vectors:
     arrays = load_npz(path)
     there = [part for part in PARTS if f"X_{part}" in arrays]
-    ends = [f"_{part}" for part in there] if there and "X" not in arrays else [""]
-    if f"X{ends[0]}" not in arrays:
-        raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
+    ends = [""] if "X" in arrays else [f"_{part}" for part in there]
     xs = [arrays[f"X{end}"] for end in ends]
-    if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.size]:
-        raise InputError(
-            f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
-        )
+    if not xs or any(x.ndim != 2 or x.dtype.kind != "f" or not x.size for x in xs):
+        raise InputError(f"it must have an array 'X' of numbers (cases, features); it has {listed([*arrays])}. {AGAIN}")
     counts = [len(x) for x in xs]
     columns = {}
     for name, key in COLUMNS.items():
@@ -236,12 +229,10 @@ def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
     pa, _ = arrow()
     with open_parquet(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        if schema.names.count("vector") != 1:
-            raise InputError(f"it must have one column 'vector'. {did_you_mean('vector', schema.names)} {AGAIN}")
-        kind = schema.field("vector").type
-        is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        if not is_list or not pa.types.is_floating(kind.value_type):
-            raise InputError(f"column 'vector' must hold lists of numbers, float32; got {kind}. {AGAIN}")
+        kind = schema.field("vector").type if schema.names.count("vector") == 1 else None
+        lists = (pa.types.is_fixed_size_list, pa.types.is_list, pa.types.is_large_list)
+        if kind is None or not any(one(kind) for one in lists) or not pa.types.is_floating(kind.value_type):
+            raise InputError(f"it must have one column 'vector' of lists of numbers; got {schema.names}. {AGAIN}")
         names = [name for name in ("part", *COLUMNS) if name in schema.names]
         about = file.read(columns=names, use_threads=False)
         read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
@@ -263,8 +254,8 @@ def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
                 block = np.asarray(values.to_numpy(zero_copy_only=False), np.float32)
                 x[at : at + len(cells)] = block.reshape(len(cells), -1)
                 at += len(cells)
-    if not at or at != n_rows:
-        raise InputError(f"it holds {at} vectors of {n_rows} that it announces. {AGAIN}")
+    if x is None:
+        raise InputError(f"it holds no vector. {AGAIN}")
     said = (schema.metadata or {}).get(SOURCE.encode())
     source = None if said is None else _source(said.decode("utf-8", "replace"))
     return Vectors(x.read() if isinstance(x, RowFile) else x, **read, source=source)
@@ -286,31 +277,24 @@ def _values(column: str, cells: Any) -> Array:
 
 @final
 class RowFile:
-    """Takes an array (N, F) of float32 row by row, `rows[a:b] = values`, and writes it to a file."""
+    """Takes an array (N, F) of float32 row by row, `rows[a:b] = values`, into a nameless file beside `path`."""
 
-    def __init__(self, file: BinaryIO, n_rows: int, n_columns: int) -> None:
-        self.file, self.shape = file, (n_rows, n_columns)
+    def __init__(self, path: Path, n_rows: int, n_columns: int) -> None:
+        self.path, self.shape = path, (n_rows, n_columns)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = tempfile.TemporaryFile(dir=path.parent)  # noqa: SIM115 closed by `read`
 
     def __setitem__(self, rows: slice, values: Array) -> None:
-        self.file.seek(rows.start * self.shape[1] * 4)
-        self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
+        with writing(self.path):
+            self.file.seek(rows.start * self.shape[1] * 4)
+            self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
 
     def read(self) -> Array:
         """Return what was written, mapped into memory."""
-        self.file.flush()
-        return np.memmap(self.file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
-
-
-@contextmanager
-def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
-    """Give a function that makes row files beside `path`; they are removed in the end, whatever happens."""
-    with ExitStack() as made, writing(path):
-
-        def make(n_rows: int, n_columns: int) -> RowFile:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return RowFile(made.enter_context(tempfile.TemporaryFile(dir=path.parent)), n_rows, n_columns)
-
-        yield make
+        with writing(self.path), self.file as file:
+            file.flush()
+            return np.memmap(file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
 
 
 def check_out(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:

@@ -327,11 +327,15 @@ class OwnDraws:
 
     def __enter__(self) -> None:
         PROCESS_WIDE.acquire()
-        self.callers = torch.get_rng_state(), None
-        if self.own is not None:
-            shared = _generator(self.device)
-            self.callers = self.callers[0], shared.graphsafe_get_state()
-            shared.graphsafe_set_state(self.own)
+        try:
+            self.callers = torch.get_rng_state(), None
+            if self.own is not None:
+                shared = _generator(self.device)
+                self.callers = self.callers[0], shared.graphsafe_get_state()
+                shared.graphsafe_set_state(self.own)
+        except BaseException:
+            PROCESS_WIDE.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
         try:

@@ -19,7 +19,7 @@ from dicot.core.errors import DicotError, InputError, LostWorkerError, brief, ne
 
 LOCAL, AUTO = "local", "auto"
 STORE = 100 * 2**20  # bytes for objects of a cluster that is started here: what travels is small
-GPU_SHARE = 0.25  # four processes feed a GPU, each a pass of an eighth of it at a time (embedding.passes)
+GPU_SHARE = 0.25  # four processes feed a GPU, each a pass of an eighth of it at a time (model/embedding.py)
 ATTEMPTS = 4  # processes that may be lost over one task: after that it is the task
 # What numerical libraries take their number of threads from, before they are loaded.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
@@ -56,13 +56,9 @@ class Cluster:
         self._ray = ray
 
     def share(self, device: str, cpus: int = 1, gpus: float | None = None) -> "Share":
-        """Settle what each process gets; refused where no node has it, because Ray would wait for one.
+        """Settle what each process gets, cores and GPUs; refused where no node has it, because Ray would wait for one.
 
-        Parameters
-        ----------
-        device : "cpu", "cuda", or "auto" for GPUs where the cluster has any
-        cpus : cores of each
-        gpus : of each, 0.25 for a quarter of one; None: `GPU_SHARE`
+        device is "cpu", "cuda", or "auto" for GPUs where the cluster has any; gpus=None is `GPU_SHARE`.
         """
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         with_gpus = device == "cuda" or bool(gpus) or (device == "auto" and any(node.get("GPU") for node in nodes))
@@ -91,17 +87,16 @@ class Cluster:
     ) -> Iterator[tuple[Key, Any]]:
         """Have tasks done and yield each answer with its task; an error of ours in one of them is raised.
 
-        Parameters
-        ----------
-        make : is called once in each process, and returns what does a task there
-        most : processes at once; None: as many as find room, of nodes that come later too
-        payload : what a process is told of a task, or None where there is nothing left of it
+        make: is called once in each process, and returns what does a task there
+        most: processes at once; None: as many as find room, of nodes that come later too
+        payload: what a process is told of a task, or None where there is nothing left of it
         """
         ray = self._ray
         errors = ray.exceptions
-        actor = ray.remote(_Actor).options(
-            num_cpus=share.cpus, num_gpus=share.gpus, runtime_env={"env_vars": _environment(share)}
-        )
+        # What must be said before a process imports anything: its threads, no GPU where it has no share of one.
+        said = dict.fromkeys(THREADS, str(share.cpus)) | ({} if share.gpus else {"CUDA_VISIBLE_DEVICES": ""})
+        said |= {name: os.environ[name] for name in KNOWN if name in os.environ}
+        actor = ray.remote(_Actor).options(num_cpus=share.cpus, num_gpus=share.gpus, runtime_env={"env_vars": said})
         waiting, lost = deque(tasks), Counter[Key]()
         idle: list[Any] = []
         busy: dict[Any, tuple[Any, Key]] = {}  # by the stream of answers
@@ -134,8 +129,8 @@ class Cluster:
                     if lost[task] < ATTEMPTS:
                         waiting.append(task)
                     else:
-                        said = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()[:300]
-                        what = f"Ray lost {ATTEMPTS} processes over it ({said})."
+                        last = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()[:300]
+                        what = f"Ray lost {ATTEMPTS} processes over it ({last})."
                         yield task, Lost(LostWorkerError(f"{what} Where memory is short, let fewer run at once."))
                 else:
                     yield task, answer
@@ -168,11 +163,8 @@ class _Actor:
 def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
     """Join the Ray cluster at an address, and leave it at the end.
 
-    Parameters
-    ----------
-    address : "host:port", "auto" for the cluster that this machine belongs to, or "local" for one that is started
-        here, answers to this machine alone and ends with the block
-    processes : that a local cluster has room for, by default one per core
+    It is "host:port", "auto" for the cluster that this machine belongs to, or "local" for one that is started here, has
+    room for so many processes (by default one per core), answers to this machine alone and ends with the block.
     """
     for name, value in {**_ENVIRONMENT, **(_STARTING if address == LOCAL else _JOINING)}.items():
         os.environ.setdefault(name, value)  # before Ray is imported; what the user has said stands
@@ -207,13 +199,6 @@ _REMEDY = (
     "Start one (`ray start --head`), use --ray local, or run the same command again where the machine was busy. One "
     "that asks for a token wants RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
 )
-
-
-def _environment(share: Share) -> dict[str, str]:
-    """Return what must be said before a process imports anything: its threads, no GPU where it has no share of one."""
-    known = {name: os.environ[name] for name in KNOWN if name in os.environ}
-    hidden = {} if share.gpus else {"CUDA_VISIBLE_DEVICES": ""}
-    return {**dict.fromkeys(THREADS, str(share.cpus)), **known, **hidden}
 
 
 def _end(ray: Any, process: Any) -> None:

@@ -25,10 +25,20 @@ from dicot.core.device import host_threads, release_memory
 from dicot.core.errors import LostWorkerError
 from dicot.core.processes.cluster import THREADS, Cluster, Lost, Share
 from dicot.core.processes.launcher import end_with_parent
+from dicot.data.datasets import family_of
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.loading import Shelf, family
-from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, run_units, score_embedded
+from dicot.judge.evaluation.run import (
+    KEY,
+    Embedded,
+    Record,
+    Score,
+    Shelf,
+    Site,
+    fail,
+    run_units,
+    score_embedded,
+)
 from dicot.judge.result import Result
 from dicot.train.many import AT_ONCE
 
@@ -52,16 +62,10 @@ def site_for(ledger: Path, device: str) -> Site:
 
 def clear_finished(site: Site, fits: Set[str]) -> None:
     """Remove the checkpoints of finished fits, which a run leaves that is killed between its last row and this."""
-    if site.work is not None and site.work.is_dir():
-        for path in site.work.iterdir():
-            if path.name.lstrip(".")[:KEY] in {fit[:KEY] for fit in fits}:
-                path.unlink(missing_ok=True)
-        _remove_empty(site.work)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # something is in it, or somebody else has removed it
-        folder.rmdir()
+    finished = {fit[:KEY] for fit in fits}
+    for path in site.work.glob("*") if site.work is not None else ():
+        if path.name.lstrip(".")[:KEY] in finished:
+            path.unlink(missing_ok=True)
 
 
 def execute(
@@ -82,7 +86,8 @@ def execute(
         _run_here([(unit,) for unit in others], ledger, replace(site, alone=True), on_job)
     _run_here([(unit,) for unit in alone], ledger, replace(site, alone=True), on_job)
     if site.work is not None:
-        _remove_empty(site.work)
+        with suppress(OSError):  # something is in it, or somebody else has removed it
+            site.work.rmdir()
 
 
 def _run_here(
@@ -99,11 +104,11 @@ def _run_here(
 
 def _groups(units: Sequence[Unit]) -> list[Sequence[Unit]]:
     """What is trained at once: small runs together, everything else for itself."""
-    families = {data: family(data) for data in {unit.first.source for unit in units}}
     small, others = list[Unit](), list[Unit]()
     for unit in units:
-        fills = families[unit.first.source] in FILLS_A_GPU or not unit.first.contender.trained
-        (others if fills else small).append(unit)
+        source = unit.first.source
+        fills = (source.family or family_of(source.name)) in FILLS_A_GPU
+        (others if fills or not unit.first.contender.trained else small).append(unit)
     return [*(small[start : start + GROUP] for start in range(0, len(small), GROUP)), *((unit,) for unit in others)]
 
 

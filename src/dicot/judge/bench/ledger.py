@@ -8,15 +8,14 @@ import hashlib
 import io
 import json
 import math
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dicot import __version__
-from dicot.core.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
+from dicot.core.database import open_tables, transaction
 from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
 from dicot.data.tables import read_table
@@ -64,9 +63,10 @@ TABLES = {
     "members": "suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)",
     "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
 }
+SCHEMA = {name: f"CREATE TABLE {name} ({columns}) WITHOUT ROWID" for name, columns in TABLES.items()}
 
-PLACE = ("suite", "contender")
-DRAW = "draw"  # a column that is there where labelled cases were drawn more than once
+# Columns of an exported table: the draw is there where labelled cases were drawn more than once.
+SUITE, CONTENDER, DRAW = PLACE = ("suite", "contender", "draw")
 WANTED = ("suite", "source", "target")
 SUFFIXES = (".csv", ".parquet")
 EMPTY = ("", None)  # a cell of a CSV or of a Parquet file
@@ -92,26 +92,7 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        if read_only and not self.path.exists():
-            raise InputError(f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first.")
-        self._db = (snapshot if read_only else connect)(self.path, WHAT, PATIENCE)
-        self._db.row_factory = sqlite3.Row
-        try:
-            with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
-                if not self._is_ledger() and read_only:
-                    raise InputError(f"{self.path} is no ledger: there is nothing in it. Name another file.")
-            with translated(self.path, WHAT):
-                keep_log(self._db, PATIENCE)
-            with self._transaction():  # of several processes that meet at a new file, one makes the tables
-                if not self._is_ledger():
-                    for name, columns in TABLES.items():
-                        self._db.execute(_create(name, columns))
-                    self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            if read_only:
-                self._db.execute("PRAGMA query_only = ON")
-        except BaseException:
-            self.close()
-            raise
+        self._db = open_tables(self.path, WHAT, SCHEMA, SCHEMA_VERSION, read_only=read_only)
 
     def __enter__(self) -> "Ledger":
         return self
@@ -168,56 +149,33 @@ class Ledger:
 
     def contents(self) -> Contents:
         """Everything as it is at one moment, in an order that does not depend on when it was written."""
-        with self._transaction("DEFERRED"):
-            places = self._db.execute(
+        scores: dict[str, dict[int, dict[str, Any]]] = {}
+        members: dict[str, list[tuple[str, str]]] = {}
+        with transaction(self._db, self.path, WHAT, "DEFERRED"):
+            missing = self._db.execute(
                 "SELECT suite, source, target FROM wanted EXCEPT "
                 "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
-            )
-            return Contents(self._results(), [tuple(place) for place in places])
+            ).fetchall()
+            for key, draw, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, draw, metric"):
+                scores.setdefault(key, {}).setdefault(draw, {})[metric] = math.nan if value is None else value
+            for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
+                members.setdefault(key, []).append((suite, contender))
+            jobs = self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key").fetchall()
+        rows = []
+        for job in map(dict, jobs):
+            draws, where = scores.pop(job["key"], {1: {}}), f"{self.path} is damaged: job {str(job['key'])[:16]}"
+            for place, draw in product(members.get(job["key"], ()), sorted(draws)):
+                rows.append((where, {**job, **dict(zip(PLACE, (*place, draw), strict=True)), **draws[draw]}))
+        if scores:
+            raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(scores)}).")
+        return Contents(_results(self.path, rows), [tuple(place) for place in missing])
 
     def results(self, suite: str | None = None) -> list[Result]:
         """One result for each draw and each place that a job fills, of one suite or of all."""
         return [one for one in self.contents().results if suite in (None, one.suite)]
 
-    def _results(self) -> list[Result]:
-        draws: dict[str, dict[int, dict[str, Any]]] = {}
-        for key, draw, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, draw, metric"):
-            draws.setdefault(key, {}).setdefault(draw, {})[metric] = value
-        members: dict[str, list[tuple[str, str]]] = {}
-        for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
-            members.setdefault(key, []).append((suite, contender))
-        rows = self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key").fetchall()
-        results: list[Result] = []
-        for row in map(dict, rows):
-            try:
-                scores = draws.pop(row["key"], {})
-                check_draws(scores)
-                for suite, contender in members.get(row["key"], ()):
-                    results += [result_of(row, suite, contender, draw, scores[draw]) for draw in sorted(scores)]
-            except ValueError as error:
-                raise InputError(f"{self.path} is damaged. Job {str(row['key'])[:16]}: {error}") from error
-        if draws:
-            raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(draws)}).")
-        return results
-
-    def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
-        return transaction(self._db, self.path, WHAT, kind)
-
-    def _is_ledger(self) -> bool:
-        """Whether there are tables already; an InputError where they are no ledger's."""
-        version, tables = tables_in(self._db)
-        if version == SCHEMA_VERSION and tables == {name: _create(name, text) for name, text in TABLES.items()}:
-            return True
-        if not version and not tables:
-            return False
-        raise InputError(
-            f"{self.path} is no ledger of this version ({SCHEMA_VERSION}); dicot {__version__} cannot read it. Export "
-            "it to CSV with the dicot that wrote it, and take that over with `dicot bench merge`."
-        )
-
-
-def _create(name: str, columns: str) -> str:
-    return f"CREATE TABLE {name} ({columns}) WITHOUT ROWID"
+    def _transaction(self) -> AbstractContextManager[None]:
+        return transaction(self._db, self.path, WHAT)
 
 
 def row_of(result: Result) -> dict[str, Any]:
@@ -231,8 +189,25 @@ def or_null(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def result_of(row: Row, suite: str, contender: str, draw: int, values: Mapping[str, Any]) -> Result:
+def _results(path: Path, rows: Iterable[tuple[str, Row]]) -> list[Result]:
+    """Rows of a ledger or of a table as results; each comes with words that say where it stands, for an InputError."""
+    results, draws = list[Result](), dict[tuple[str, ...], set[int]]()
+    for where, cells in rows:
+        try:
+            one = _result(cells)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from error
+        results.append(one)
+        draws.setdefault((one.key, one.recorded, one.suite, one.contender), set()).add(one.draw)
+    for (key, *_), found in draws.items():
+        if found != set(range(1, len(found) + 1)):  # their mean would be another
+            raise InputError(f"{path}, key {key[:16]}: draws are numbered from 1; got {sorted(found)}: a row is lost.")
+    return results
+
+
+def _result(cells: Row) -> Result:
     """The result that a row stands for in one place of a suite; a ValueError where the row cannot be true."""
+    row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
     for name, kind in COLUMNS.items():
         optional = kind in ("REAL", "TEXT") and row[name] is None
         if not optional and not isinstance(row[name], TYPES[kind.split()[0]]):
@@ -248,15 +223,21 @@ def result_of(row: Row, suite: str, contender: str, draw: int, values: Mapping[s
         raise InputError("recipe must be a JSON object, and recorded a time with its zone.")
     facts = {FIELDS.get(name, name): value for name, value in row.items()} | {"trial": bool(row["trial"])}
     facts |= {field: math.nan if facts[field] is None else facts[field] for field in FIELDS.values()}
-    numbers = {metric: math.nan if value is None else float(value) for metric, value in values.items()}
-    return Result(suite=suite, contender=contender, draw=draw, values=numbers, **facts)
+    metrics = [name for name in cells if name not in (*PLACE, *COLUMNS) and cells[name] not in EMPTY]
+    if not metrics:
+        raise InputError("there are no scores: the row is not whole.")
+    values = {name: float(cells[name]) for name in metrics}
+    draw = _cell(cells.get(DRAW, 1), "INTEGER")
+    return Result(suite=cells[SUITE], contender=cells[CONTENDER], draw=draw, values=values, **facts)
 
 
-def check_draws(draws: Iterable[int], where: str = "") -> None:
-    """Refuse draws of which one is missing, and a job without any: their mean would be another."""
-    numbers = sorted(set(draws))
-    if not numbers or numbers != list(range(1, len(numbers) + 1)):
-        raise InputError(f"{where}draws must be numbered from 1; got {numbers}: a row is lost.")
+def _cell(value: Any, kind: str) -> Any:
+    """A cell of either kind of table as the ledger holds it."""
+    if value in EMPTY:  # an empty text of a CSV file may be a text; what a Parquet file lacks is not there
+        return value if "TEXT NOT NULL" in kind else None
+    if kind.startswith("INTEGER"):
+        return int(value)
+    return float(value) if kind == "REAL" else value
 
 
 def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
@@ -280,14 +261,12 @@ def write_table(path: str | Path, results: Iterable[Result], wanted: Iterable[Wa
     path, results = Path(path), list(results)
     check_export(path)
     metrics = sorted({metric for result in results for metric in result.values})
-    rows = [
-        {"suite": one.suite, "contender": one.contender, DRAW: one.draw, **row_of(one), **one.values} for one in results
-    ]
+    rows = [{**{name: getattr(one, name) for name in PLACE}, **row_of(one), **one.values} for one in results]
     rows += [dict(zip(WANTED, place, strict=True)) for place in wanted]
     facts = list(COLUMNS)
     if any(one.draw > 1 for one in results):
         facts.insert(facts.index("seed") + 1, DRAW)
-    columns = [*PLACE, *facts, *metrics]
+    columns = [SUITE, CONTENDER, *facts, *metrics]
     write_atomic(path, _parquet(rows, columns) if path.suffix == ".parquet" else _csv(rows, columns))
     return len(rows)
 
@@ -312,7 +291,7 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     pa, pq = arrow()
     kinds = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
     known = {name: kinds[kind.split()[0]] for name, kind in COLUMNS.items()}
-    known |= {**dict.fromkeys(PLACE, pa.string()), DRAW: pa.int64()}
+    known |= {SUITE: pa.string(), CONTENDER: pa.string(), DRAW: pa.int64()}
     schema = pa.schema([(name, known.get(name, pa.float64())) for name in columns])
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd", write_page_checksum=True)
@@ -348,38 +327,33 @@ def read_contents(path: str | Path) -> Contents:
         with Ledger(path, read_only=True) as ledger:
             return ledger.contents()
     try:
-        columns, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+        if path.suffix.lower() == ".parquet":
+            table = read_table(path)
+            columns, rows = list(table.schema.names), table.to_pylist()
+        else:
+            columns, rows = _read_csv(path)
     except DicotError:
         raise
     except Exception as error:  # csv and pyarrow have many for what a damaged file may hold
         raise InputError(f"{path} cannot be read as a table ({error}). Write or fetch the file again.") from error
-    if lost := [name for name in (*PLACE, *COLUMNS) if name not in columns]:
+    if lost := [name for name in (SUITE, CONTENDER, *COLUMNS) if name not in columns]:
         raise InputError(f"{path} is no exported ledger: it lacks {', '.join(lost)}.")
-    metrics = [name for name in columns if name not in (*PLACE, DRAW, *COLUMNS)]
+    numbered = [(f"{path}, row {number}", cells) for number, cells in enumerate(rows, start=1)]
+    wanted = [(where, cells) for where, cells in numbered if cells["key"] in EMPTY]  # and nothing else
+    for where, cells in wanted:
+        if any(cell not in EMPTY for name, cell in cells.items() if name not in WANTED):
+            raise InputError(f"{where}: there is no key, but other cells are filled: the row is not whole.")
+    whole = [(where, cells) for where, cells in numbered if cells["key"] not in EMPTY]
+    contents = Contents(_results(path, whole), [(c["suite"], c["source"], c["target"]) for _, c in wanted])
     known = {name: make().metric_names for name, make in every_protocol().items()}
-    contents = Contents([], [])
     told: dict[tuple[object, ...], object] = {}  # the facts about a job, and the values of each draw
-    draws: dict[tuple[str, ...], list[int]] = {}
-    for number, cells in enumerate(rows, start=1):
-        try:
-            if cells["key"] in EMPTY:  # what a suite was to cover, and nothing else
-                if any(cell not in EMPTY for name, cell in cells.items() if name not in WANTED):
-                    raise InputError("there is no key, but other cells are filled: the row is not whole.")
-                contents.wanted.append((cells["suite"], cells["source"], cells["target"]))
-                continue
-            result = _result(cells, metrics)
-            if foreign := sorted(result.values.keys() - set(known.get(result.protocol, result.values))):
-                raise InputError(f"{result.protocol} has no metric {', '.join(foreign)}.")
-            job = (result.key, result.recorded)
-            for about, facts in ((job, row_of(result)), ((*job, result.draw), repr(sorted(result.values.items())))):
-                if told.setdefault(about, facts) != facts:
-                    raise InputError("another row says something else about the same job.")
-        except ValueError as error:
-            raise InputError(f"{path}, row {number}: {error}") from error
-        draws.setdefault((*job, result.suite, result.contender), []).append(result.draw)
-        contents.results.append(result)
-    for (key, *_), numbers in draws.items():
-        check_draws(numbers, f"{path}: key {key[:16]}: ")
+    for (where, _), one in zip(whole, contents.results, strict=True):
+        if foreign := sorted(one.values.keys() - set(known.get(one.protocol, one.values))):
+            raise InputError(f"{where}: {one.protocol} has no metric {', '.join(foreign)}.")
+        job = (one.key, one.recorded)
+        for about, facts in ((job, row_of(one)), ((*job, one.draw), repr(sorted(one.values.items())))):
+            if told.setdefault(about, facts) != facts:
+                raise InputError(f"{where}: another row says something else about the same job.")
     return contents
 
 
@@ -390,25 +364,3 @@ def _read_csv(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
         raise InputError(f"{path} was cut off: its last line has no end. Write or fetch the file again.")
     columns, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), strict=True))
     return columns, [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _read_parquet(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    table = read_table(path)
-    return list(table.schema.names), table.to_pylist()
-
-
-def _result(cells: dict[str, Any], metrics: Sequence[str]) -> Result:
-    row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
-    values = {name: cells[name] for name in metrics if cells[name] not in EMPTY}
-    if not values:
-        raise InputError("there are no scores: the row is not whole.")
-    return result_of(row, cells["suite"], cells["contender"], _cell(cells.get(DRAW, 1), "INTEGER"), values)
-
-
-def _cell(value: Any, kind: str) -> Any:
-    """A cell of either kind of table as the ledger holds it."""
-    if value in EMPTY:  # an empty text of a CSV file may be a text; what a Parquet file lacks is not there
-        return value if "TEXT NOT NULL" in kind else None
-    if kind.startswith("INTEGER"):
-        return int(value)
-    return float(value) if kind == "REAL" else value

@@ -1,6 +1,6 @@
 """Contenders x protocols x seeds on data sets -> results."""
 
 from dicot.judge.evaluation.contenders import Contender, contender, own, saved, with_controls
-from dicot.judge.evaluation.evaluation import Evaluation, distinct, evaluate
+from dicot.judge.evaluation.run import Evaluation, distinct, evaluate
 
 __all__ = ["Contender", "Evaluation", "contender", "distinct", "evaluate", "own", "saved", "with_controls"]

@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from sklearn.base import clone
 
 from dicot.core.errors import InputError, lookup
-from dicot.data import check_collection
-from dicot.data.cases import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
@@ -30,21 +29,14 @@ CONTROL_SETTINGS = (
 )
 
 
-class Transformer(Protocol):
-    """What every contender answers."""
-
-    def fit(self, X: Any, y: Any = None) -> Any: ...
-
-    def transform(self, X: Any) -> Array: ...
-
-
 @dataclass(frozen=True)
 class Own:
     """How to make a transformer that is in no registry."""
 
-    make: Callable[[int], Transformer]  # a fresh one for a seed
+    make: Callable[[int], Any]  # a fresh one for a seed, which answers `fit(X, y)` and `transform(X)`
     needs_labels: bool = False  # is fitted on the labelled cases alone; all others see every case and no label
     fixed: bool = False  # the same for every seed
+    model: TimeSeriesEmbedder | None = None  # what it is made of, where that is one of ours
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class Contender:
 
     @property
     def needs_labels(self) -> bool:
-        return self.own.needs_labels if self.own is not None else _needs_labels(METHODS.get(self.kind))
+        return self.own.needs_labels if self.own is not None else _needs_labels(self.kind)
 
     @property
     def fixed(self) -> bool:
@@ -78,12 +70,12 @@ class Contender:
 
     @property
     def role(self) -> str:
-        """What it stands for in a comparison: one of ROLES."""
-        model = _embedder_of(self)
+        """What it stands for in a comparison: one of the four of dicot.judge.result."""
+        model = self.own.model if self.own is not None else None
         kind = getattr(model, "method_", self.kind) if self.kind == SAVED else self.kind
         if kind in CONTROLS:
             return CONTROL
-        if self.needs_labels or _needs_labels(METHODS.get(kind)):
+        if self.needs_labels or _needs_labels(kind):
             return SUPERVISED
         return PRETRAINED if kind in METHODS or model is not None else BASELINE
 
@@ -112,13 +104,12 @@ class Contender:
         told: dict[str, Any] = json.loads(json.dumps(plain, default=in_words))
         return {**told, "name": self.name} if objects or self.own is not None else told
 
-    def make(self, seed: int, **circumstances: Any) -> Transformer:
+    def make(self, seed: int, **circumstances: Any) -> Any:
         """Make a fresh transformer; settings come before the family, device and verbosity of the run."""
         if self.own is not None:
             return self.own.make(seed)
         if self.kind in CLASSICAL:
-            baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
-            return baseline if scale is None else Scaled(baseline, scale)
+            return CLASSICAL[self.kind](random_state=seed, scale=self.settings.get("scale"))
         lookup(registered(), self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
@@ -127,35 +118,21 @@ class Contender:
 
 
 def _needs_labels(method: Any) -> bool:
-    return bool(getattr(method, "needs_labels", False))
+    """Whether a method by its name, or one of the user's own, learns from labels."""
+    return bool(getattr(METHODS.get(method) if isinstance(method, str) else method, "needs_labels", False))
 
 
 @dataclass(frozen=True)
 class Frozen:
     """A fitted transformer that stays as it is when it is fitted again, to score a saved model."""
 
-    model: Transformer
+    model: Any
 
     def fit(self, X: Any, y: Any = None) -> "Frozen":
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         return self.model.transform(X)
-
-
-class Scaled:
-    """A classical baseline that is given scaled cases, because the encoder next to it sees such."""
-
-    def __init__(self, baseline: Transformer, scale: str) -> None:
-        self.baseline, self.scale = baseline, scale
-
-    def fit(self, X: Any, y: Any = None) -> "Scaled":
-        self.scale_ = Scale.fit(X) if self.scale == "dataset" else self.scale
-        self.baseline.fit(check_collection(X, scale=self.scale_).x, y)
-        return self
-
-    def transform(self, X: Any) -> Array:
-        return self.baseline.transform(check_collection(X, scale=self.scale_).x)
 
 
 def registered() -> dict[str, Any]:
@@ -164,10 +141,7 @@ def registered() -> dict[str, Any]:
 
 
 def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **settings: Any) -> Contender:
-    """A method, preset, control or baseline by name, with settings of TimeSeriesEmbedder, grouped or flat.
-
-    A baseline takes `scale` alone.
-    """
+    """A method, preset, control or baseline by name, with settings of an embedder; a baseline takes `scale` alone."""
     lookup(registered(), name, "contender")
     if name in PRESETS and name not in METHODS:
         made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
@@ -182,7 +156,7 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
 
 
 def own(
-    name: str, make: Callable[[int], Transformer], *, needs_labels: bool = False, fixed: bool = False, **settings: Any
+    name: str, make: Callable[[int], Any], *, needs_labels: bool = False, fixed: bool = False, **settings: Any
 ) -> Contender:
     """A transformer of your own, made for each seed by `make`; `settings` are recorded with its results."""
     return Contender(name, "own", {}, settings, Own(make, needs_labels, fixed))
@@ -193,15 +167,12 @@ def saved(name: str, model: TimeSeriesEmbedder) -> Contender:
     digest = hashlib.sha256()
     for key, tensor in sorted({**model.encoder_.state_dict(), **model.composition_.tensors()}.items()):
         digest.update(key.encode() + tensor.numpy().tobytes())
-    made = Own(lambda seed: Frozen(model), fixed=True)
+    made = Own(lambda seed: Frozen(model), fixed=True, model=model)
     return Contender(name, SAVED, {}, {"weights": digest.hexdigest()[:32]}, made)
 
 
 def as_contender(one: Any, name: str | None = None) -> Contender:
-    """A contender from a name of a registry, an estimator, any transformer, or a Contender itself.
-
-    An estimator is cloned for each seed, with its `random_state` set to it.
-    """
+    """A contender from a name, a Contender, or an estimator, which is cloned for each seed with its `random_state`."""
     if isinstance(one, Contender):
         return one
     if isinstance(one, str):
@@ -216,11 +187,14 @@ def as_contender(one: Any, name: str | None = None) -> Contender:
         fresh = clone(one)
         return fresh.set_params(random_state=seed) if "random_state" in fresh.get_params() else fresh
 
-    params, method = one.get_params(deep=False), _method_of(one)
-    kind = str(method if isinstance(method, str) else described(method or type(one)))
+    params, method = one.get_params(deep=False), getattr(one, "method", None)
+    model = one if isinstance(one, TimeSeriesEmbedder) else None
+    if model is not None and method is None:
+        method = find_preset(preset_name(model.preset, None)).method
+    kind = str(described(method or type(one)))
     name = name or (method if isinstance(method, str) else getattr(method or type(one), "__name__", "own"))
-    labels = _needs_labels(METHODS.get(method) if isinstance(method, str) else method)
-    return Contender(str(name), kind, {}, changed(params, type(one)), Own(make, labels, "random_state" not in params))
+    made = Own(make, _needs_labels(method), "random_state" not in params, model)
+    return Contender(str(name), kind, {}, changed(params, type(one)), made)
 
 
 def named_contenders(given_ones: Mapping[str, Any] | Sequence[Any]) -> list[Contender]:
@@ -246,7 +220,7 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
     known: list[Mapping[str, Any]] = []
     added: list[Contender] = []
     for one in contenders:
-        model = _embedder_of(one)
+        model = one.own.model if one.own is not None else None
         if one.classical or (one.own is not None and model is None):
             continue
         settings = changed(model.get_params(deep=False)) if model is not None and one.kind == SAVED else one.settings
@@ -255,7 +229,7 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
             continue
         of = f" of {one.name}" if known else ""
         known.append(settings)
-        made = {name: None if model is None else Own(_untrained(model, name)) for name in CONTROLS}
+        made = {name: None if model is None else Own(partial(_untrained, model, name)) for name in CONTROLS}
         added += [Contender(f"{name}{of}", name, {}, settings, own) for name, own in made.items()]
     if not known:
         added += [Contender(name, name) for name in CONTROLS]
@@ -264,34 +238,11 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
     return [*contenders, *(one for one in added if one.name not in taken)]
 
 
-def _untrained(model: TimeSeriesEmbedder, kind: str) -> Callable[[int], Transformer]:
+def _untrained(model: TimeSeriesEmbedder, kind: str, seed: int) -> Any:
     """Make a control of a model: everything is the model's but its weights."""
     # A control is named as a method is, which alone would choose another preset.
     preset = preset_name(model.preset, model.method)
-
-    def make(seed: int) -> Transformer:
-        fresh: Transformer = clone(model).set_params(preset=preset, method=kind, method_params=None, random_state=seed)
-        return fresh
-
-    return make
-
-
-def _embedder_of(one: Contender) -> TimeSeriesEmbedder | None:
-    """The estimator behind a contender of one's own, where it is one of ours."""
-    if one.own is None:
-        return None
-    made: Any = one.own.make(0)
-    model = made.model if isinstance(made, Frozen) else made
-    return model if isinstance(model, TimeSeriesEmbedder) else None
-
-
-def _method_of(estimator: Any) -> Any:
-    """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
-    method = getattr(estimator, "method", None)
-    if method is not None or not isinstance(estimator, TimeSeriesEmbedder):
-        return method
-    preset = preset_name(estimator.preset, method)
-    return PRESETS[preset].method if preset in PRESETS else None
+    return clone(model).set_params(preset=preset, method=kind, method_params=None, random_state=seed)
 
 
 def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[str, Any]:

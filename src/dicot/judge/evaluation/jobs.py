@@ -27,6 +27,11 @@ class JobData:
     family: str | None = None  # of a file: whose recipe and settings it takes; a set by name has its own
     scale: str | None = None  # the policy of `load`: each set by its own training part; None: values as they are
 
+    def config(self, part: str) -> dict[str, Any]:
+        """What is said of it in a configuration, as "source" or "target"."""
+        rest = {name: getattr(self, name) for name in ("channels", "scale", "family")}
+        return given(**{part: self.name}, **{f"{part}_{name}": value for name, value in rest.items()})
+
 
 @dataclass(frozen=True)
 class Job:
@@ -55,13 +60,7 @@ class Job:
     @cached_property
     def fit_config(self) -> dict[str, Any]:
         """What the fitted contender depends on."""
-        return self.contender.config | given(
-            source=self.source.name,
-            source_channels=self.source.channels,
-            source_scale=self.source.scale,
-            source_family=self.source.family,
-            seed=self.seed,
-        )
+        return self.contender.config | self.source.config("source") | {"seed": self.seed}
 
     @cached_property
     def fit_key(self) -> str:
@@ -77,16 +76,9 @@ class Job:
     @cached_property
     def config(self) -> dict[str, Any]:
         """What the values depend on."""
-        return self.fit_config | given(
-            target=self.target.name,
-            target_channels=self.target.channels,
-            target_scale=self.target.scale,
-            target_family=self.target.family,
-            protocol=self.protocol,
-            steps=self.steps,
-            draws=self.draws or None,
-            subsets=self.subsets if self.subsets != AUTHORS else None,
-        )
+        subsets = self.subsets if self.subsets != AUTHORS else None
+        chosen = given(protocol=self.protocol, steps=self.steps, draws=self.draws or None, subsets=subsets)
+        return self.fit_config | self.target.config("target") | chosen
 
     @cached_property
     def key(self) -> str:
@@ -133,6 +125,7 @@ class Job:
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
             key=self.key,
             config=canonical(self.config),
+            right=getattr(values, "right", None),
             **{name: described(value) for name, value in trained.items() if value is not None},
             **{name: round(value, 4) if name.endswith("_seconds") else value for name, value in facts.items()},
         )

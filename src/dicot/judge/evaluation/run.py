@@ -7,36 +7,98 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from dicot.core.device import describe_device, load_optimisers, peak_memory
+from dicot.core.errors import InputError, lookup
+from dicot.core.progress import Bar
 from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled_cases
-from dicot.data.datasets import paper_subset_seed
-from dicot.judge.evaluation.contenders import Frozen
-from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.loading import Loaded, Shelf
-from dicot.judge.protocols import Features, ModelProtocol, Protocol
-from dicot.judge.protocols.base import PER_SEED, SubsetSeed
+from dicot.data.datasets import benchmark_policies, fingerprint, load, paper_subset_seed
+from dicot.data.datasets.base import pick_channels
+from dicot.data.labels import labelled
+from dicot.data.splits import hold_out, with_policies
+from dicot.judge.evaluation.contenders import Frozen, named_contenders, with_controls
+from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
+from dicot.judge.protocols import PROTOCOLS, Features, ModelProtocol, Protocol, every_protocol
+from dicot.judge.protocols.base import AUTHORS, PAPER_SUBSET_SEED, PER_SEED, SUBSETS, AnyProtocol, SubsetSeed
 from dicot.judge.protocols.network import Fitted
-from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
-from dicot.judge.result import Result
+from dicot.judge.result import TIDY, Result
 from dicot.model.estimator import TimeSeriesEmbedder, fit_many
 from dicot.train.record import Checkpoint
 
+IN_MEMORY = 2  # data sets at a time: a source and a target
+HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
+SUITE = "evaluation"  # of what is in no benchmark
 CHECKPOINT_SECONDS = 30.0
 KEY = 32  # letters of a fit's key that its checkpoint is called by
 LONGEST_ERROR = 1000  # characters that are kept of a message
 
+Data = Split | str | Path | tuple[Windows, Windows]
 Facts = Mapping[str, Any]  # what is known of a result before its values
 Record = Callable[[Job, Sequence[Result]], None]  # the results of a job, one for each draw of labelled cases
 OnFit = Callable[[Unit, Fitted | Exception], None]
-OnDraws = Callable[[Job, Sequence[Mapping[str, float]]], None]  # the scores of a job as its protocol gave them
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A training and a test part with labels, the fingerprint of both, and what was done to get there."""
+
+    split: Split
+    fingerprint: str
+    note: str = ""
+
+
+class Shelf:
+    """The data sets of a process: those given, which stay, and those that were loaded last."""
+
+    def __init__(self, given: Mapping[str, Loaded] | None = None) -> None:
+        self._given, self._load = given or {}, lru_cache(IN_MEMORY)(load_labelled)
+
+    def get(self, wanted: JobData) -> Loaded:
+        loaded = self._given.get(wanted.name) or self._load(wanted.name)
+        split = pick_channels(loaded.split, wanted.channels)
+        split = split if wanted.scale is None else with_policies(split, scale=wanted.scale)
+        return replace(loaded, split=replace(split, family=wanted.family or split.family))
+
+
+def load_labelled(name: str) -> Loaded:
+    """Load a data set that can be scored on, or raise an InputError; the archive's missing values are interpolated.
+
+    Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
+    """
+    split = load(name, **benchmark_policies(name))
+    note = ""
+    if split.test is None:
+        split = replace(hold_out(split.train, HELD_OUT), family=split.family, name=split.name)
+        assert split.test is not None
+        note = (
+            f"{name} has no test part: {len(split.test)} of {len(split.train) + len(split.test)} cases are held out, "
+            f"{'whole groups' if split.test.group is not None else 'a share of each class'}, as by dicot evaluate"
+        )
+    check_scorable(split)
+    if len(np.unique(np.asarray(labelled_cases(split.train).y))) < 2:
+        raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
+    return Loaded(split, fingerprint(split), note)
+
+
+def check_scorable(split: Split) -> None:
+    """Refuse a split unless both parts are there and have labels."""
+    name = split.name or "the data"
+    if split.test is None:
+        raise InputError(f"There is no test part in {name}. Give one, or hold cases out of the training part.")
+    for which, part in (("training", split.train), ("test", split.test)):
+        if part.y is None or not labelled(part.y).any():
+            raise InputError(
+                f"The {which} cases of {name} have no labels, and scoring needs them. Name a label column or pass y."
+            )
 
 
 @dataclass(frozen=True)
@@ -146,17 +208,13 @@ def fail(jobs: Iterable[Job], error: Exception, record: Record, facts: Facts | N
         record(job, [job.result(values, reason, **(facts or {}))])
 
 
-def score_embedded(given: Embedded, record: Record, on_draws: OnDraws = lambda job, draws: None) -> None:
-    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40).
-
-    `on_draws` is told of what a protocol gave before it is recorded: which cases were right is in no result.
-    """
+def score_embedded(given: Embedded, record: Record) -> None:
+    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40)."""
     for job in given.jobs:
         protocol = job.scorer()
         assert isinstance(protocol, Protocol)
         chosen = protocol if job.draws else protocol.on_subset(_subset_seed(job))
-        compute = partial(chosen.score_draws, given.train, given.test, seed=job.seed)
-        _score(job, compute, given.facts, record, on_draws)
+        _score(job, partial(chosen.score_draws, given.train, given.test, seed=job.seed), given.facts, record)
 
 
 def _subset_seed(job: Job) -> SubsetSeed:
@@ -225,13 +283,7 @@ def cases_for(model: Any, windows: Windows) -> Any:
     return windows if isinstance(inner, TimeSeriesEmbedder) else windows.x
 
 
-def _score(
-    job: Job,
-    compute: Callable[[], Sequence[Mapping[str, float]]],
-    facts: Facts,
-    record: Record,
-    on_draws: OnDraws = lambda job, draws: None,
-) -> None:
+def _score(job: Job, compute: Callable[[], Sequence[Mapping[str, float]]], facts: Facts, record: Record) -> None:
     started = time.perf_counter()
     try:
         draws = compute()
@@ -244,7 +296,6 @@ def _score(
         fail([job], error, record, facts)
         return
     seconds = time.perf_counter() - started
-    on_draws(job, draws)
     record(job, [job.result(v, None, n, **facts, score_seconds=seconds) for n, v in enumerate(draws, start=1)])
 
 
@@ -301,3 +352,143 @@ def _fit_together(fits: Sequence[_Attempt], site: Site, on_fit: Callable[[_Attem
     except Exception as error:  # of the device, not of one of the fits
         for number in sorted(unfinished):
             done(number, error)
+
+
+@dataclass
+class Evaluation:
+    """All results, failures among them, and what was fitted to get them."""
+
+    results: list[Result] = field(default_factory=list)
+    fixed: list[str] = field(default_factory=list)  # contenders that are the same for every seed
+    same: dict[str, list[str]] = field(default_factory=dict)  # protocols left out, by the one they come to
+    models: dict[str, Any] = field(default_factory=dict)  # the first fit of each contender
+    embeddings: dict[str, tuple[Features, Features]] = field(default_factory=dict)  # its labelled cases, train and test
+    # By contender, protocol and seed, where a protocol classifies embeddings: in what share of the draws each labelled
+    # test case was right.
+    right: dict[tuple[str, str, int], NDArray[np.float32]] = field(default_factory=dict)
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each number, tidy."""
+        return pd.DataFrame([row for result in self.results for row in result.tidy()], columns=list(TIDY))
+
+    def error(self, contender: str) -> str | None:
+        """Why a contender has no score at all; None where it has one."""
+        errors = [one.error for one in self.results if one.contender == contender]
+        return errors[0] if errors and all(errors) else None
+
+
+def evaluate(
+    data: Data,
+    contenders: Mapping[str, Any] | Sequence[Any],
+    protocols: Sequence[str | AnyProtocol] | None = None,
+    seeds: Sequence[int] = (1,),
+    *,
+    controls: bool = True,
+    subsets: str = "",
+    device: str = "auto",
+    verbose: bool = True,
+    on_fit: OnFit = lambda unit, fitted: None,
+) -> Evaluation:
+    """Fit each contender on the training cases with each seed, and score it by every protocol on the labelled ones.
+
+    What is the same for every seed is fitted once. A contender or protocol that fails is a result with its error. The
+    Evaluation that is returned has `results`, one for each draw of labelled cases, `frame()`, the same as a tidy pandas
+    frame with a row for each number, and `models`, the first fit of each contender.
+
+    Parameters
+    ----------
+    data : a data set by name or file, a Split, or a pair of labelled Windows (training, test)
+    contenders : names of methods, TimeSeriesEmbedder instances or other transformers (cloned for each seed, with
+        `random_state` set to it), or Contender objects such as `dicot.judge.evaluation.saved(name, model)`, a fitted
+        model as it is; a mapping says what each is called in the results
+    protocols : names, or protocols themselves; by default all that score embeddings. Where labelled cases are drawn,
+        every draw is a result
+    seeds : a fit for each
+    controls : add the untrained controls of every encoder that takes part, and the raw features
+    subsets : which labelled cases a protocol sees that draws some: by default ten draws by each seed, "per-seed" one by
+        each, "authors" theirs, the same for every seed. Fine-tuning has one draw in any case, by default the authors'
+    device : of contenders given by name; instances have their own
+    verbose : show progress bars in a terminal
+    on_fit : is told of each fit before it is scored, and of each that failed
+    """
+    if subsets:
+        lookup(dict.fromkeys(SUBSETS), subsets, "choice of subsets")
+    name, loaded = _loaded(data)
+    everyone = named_contenders(contenders)
+    if controls:
+        everyone = with_controls(everyone)
+    wanted = list(PROTOCOLS) if protocols is None else protocols
+    known = every_protocol()
+    made = [lookup(known, one, "protocol")() if isinstance(one, str) else one for one in wanted]
+    chosen, same = distinct(made, loaded.split)
+    source = JobData(name)
+    jobs = [
+        Job(
+            SUITE,
+            one,
+            source,
+            source,
+            protocol.name,
+            seed,
+            draws=not subsets and isinstance(protocol, Protocol) and protocol.draws_labels,
+            subsets=protocol.draw_of(subsets or AUTHORS),
+            own_protocol=protocol,
+        )
+        for seed in seeds
+        for one in everyone
+        for protocol in chosen
+        if not (one.classical and isinstance(protocol, ModelProtocol))
+    ]
+    out = Evaluation(fixed=[one.name for one in everyone if one.fixed], same=same)
+    ledger: dict[str, Sequence[Result]] = {}
+
+    def record(job: Job, results: Sequence[Result]) -> None:
+        ledger[job.key] = results
+
+    def fitted(unit: Unit, fit: Fitted | Exception) -> None:
+        if isinstance(fit, Fitted):
+            out.models.setdefault(unit.first.contender.name, fit.model)
+        on_fit(unit, fit)
+
+    def score(given: Embedded) -> None:
+        out.embeddings.setdefault(given.jobs[0].contender.name, (given.train, given.test))
+        with Bar(f"score {given.jobs[0].contender.name}", len(given.jobs), verbose) as bar:
+            for done, job in enumerate(given.jobs):
+                bar.update(done, job.protocol)
+                score_embedded(replace(given, jobs=(job,)), record)
+
+    site, shelf = Site(device, verbose=verbose), Shelf({name: loaded})
+    for unit in units_of(jobs):
+        run_units([unit], site, shelf, record, score=score, on_fit=fitted)
+    for job in jobs:
+        results = ledger[job.key]
+        out.results += [replace(one, contender=job.contender.name) for one in results]
+        if right := [one.right for one in results if one.right is not None]:
+            out.right[job.contender.name, job.protocol, job.seed] = np.mean(right, axis=0, dtype=np.float32)
+    return out
+
+
+def distinct(protocols: Sequence[AnyProtocol], split: Split) -> tuple[list[AnyProtocol], dict[str, list[str]]]:
+    """Protocols that differ with these training labels, and the names of those that come to one of them."""
+    check_scorable(split)
+    assert split.train.y is not None
+    y = split.train.y[labelled(split.train.y)]
+    different: dict[str, AnyProtocol] = {}
+    same: dict[str, list[str]] = {}
+    for protocol in protocols:
+        effective = protocol.without_draws(y) if isinstance(protocol, Protocol) else protocol
+        different.setdefault(effective.name, effective)
+        if effective.name != protocol.name:
+            same.setdefault(effective.name, []).append(protocol.name)
+    return list(different.values()), same
+
+
+def _loaded(data: Data) -> tuple[str, Loaded]:
+    """The data as a split that can be scored, and its name."""
+    if isinstance(data, str | Path):
+        return str(data), load_labelled(str(data))
+    if isinstance(data, tuple):
+        train, test = data
+        data = Split(train, test, name=train.name)
+    check_scorable(data)
+    return data.name or "data", Loaded(data, fingerprint(data))

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from dicot.judge.protocols.base import AnyProtocol, Features, Metric, Protocol
-from dicot.judge.protocols.clustering import KMeansClustering
+from dicot.judge.protocols.embeddings import KMeansClustering, Probe
 from dicot.judge.protocols.network import FineTuning, ModelProtocol, TrainingTime
-from dicot.judge.protocols.probe import Probe
 
 __all__ = ["Features", "Metric", "ModelProtocol", "Probe", "Protocol"]
 
@@ -50,9 +49,6 @@ def every_protocol() -> dict[str, Callable[[], AnyProtocol]]:
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric of this name that a registered protocol declares; an unknown one is printed as usual.
-
-    A table may hold values of protocols that are not registered here.
-    """
+    """Return the metric that a registered protocol declares; one that a table has of another is printed as usual."""
     declared = (metric for make in every_protocol().values() for metric in make().metrics)
     return next((metric for metric in declared if metric.name == name), Metric(name))

@@ -11,11 +11,13 @@ from dicot.data.collection import labelled_cases
 from dicot.judge.protocols.base import (
     CLASSIFICATION_METRICS,
     COST_METRICS,
+    PAPER_SUBSET_SEED,
     AnyProtocol,
     SubsetSeed,
     classification_scores,
+    stratified_fraction,
+    subset_seeds,
 )
-from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction, subset_seeds
 from dicot.train.recipe import paper_recipe
 
 EPOCHS = 50
@@ -36,10 +38,7 @@ class ModelProtocol(AnyProtocol):
     """One way to score a fitted network."""
 
     def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
-        """Train further what is then scored, where the protocol trains; `steps` limits it.
-
-        What that takes is added to what the fit took: training time is time to fit wherever it happens.
-        """
+        """Train further what is then scored, for at most `steps`; what that takes is added to what the fit took."""
         return fitted
 
     @abstractmethod
@@ -114,13 +113,11 @@ class FineTuning(ModelProtocol):
 
 
 class TrainingTime(ModelProtocol):
-    """Report milliseconds per step over the whole training, whatever was built on the way included, and memory.
+    """Report milliseconds per step of the whole training, memory, and the shortest of three passes that embed.
 
-    To embed counts the shortest of three passes over the labelled cases of both parts.
-
-    Memory is what the tensors on a GPU took at most, on a CPU by how much the process grew; it is left out where
-    neither can be told. What is encoded is counted on the encoder's inputs: methods that share an encoder do not give
-    it the same work (D-54). A control takes no steps and has no time per step.
+    Memory is what the tensors on a GPU took at most, on a CPU by how much the process grew, where that can be told.
+    What is encoded is counted on the encoder's inputs: methods that share an encoder do not give it the same work
+    (D-54). A control takes no steps and has no time per step.
     """
 
     metrics = COST_METRICS

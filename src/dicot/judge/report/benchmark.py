@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.data.datasets import family_of
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
@@ -31,11 +31,8 @@ HOW_TO_GET = "`dicot list datasets NAME` says how to get a data set; after that,
 JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "seed"]
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
-ROLES = {
-    **dict.fromkeys(frame.REFERENCES, SUPERVISED),
-    **dict.fromkeys(CLASSICAL, BASELINE),
-    **dict.fromkeys(frame.CONTROLS, CONTROL),
-}
+ROLES = dict.fromkeys(frame.REFERENCES, SUPERVISED) | dict.fromkeys(CLASSICAL, BASELINE)
+ROLES |= dict.fromkeys(frame.CONTROLS, CONTROL)
 FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 Parts = Iterator[Part]
 
@@ -57,14 +54,12 @@ class Request:
         """Find the newest rows of a suite, or of several that are joined; `data` may hold other suites too."""
         asked, names = cls(suite, data, **how), suite.split(JOIN)
         own = data[data.suite.isin(names)]
-        for name in names:
-            if not (own.suite == name).any():
-                suites, absent = sorted(set(data.suite)), asked.absent
-                hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, suites)
-                raise InputError(f"There are no records of the suite {name!r}. {hint}")
-        against, known = asked.baseline, set(own.contender)
-        if against is not None and against.partition(", ")[0] not in known:
-            raise InputError(f"There is no contender {against!r} to compare with. {did_you_mean(against, known)}")
+        for name in (name for name in names if name not in set(own.suite)):
+            near = did_you_mean(name, sorted(set(data.suite)))
+            hint = f"It was to run on {asked.absent}. {HOW_TO_GET}" if asked.absent else near
+            raise InputError(f"There are no records of the suite {name!r}. {hint}")
+        if asked.baseline is not None:
+            lookup(dict.fromkeys(own.contender), asked.baseline.partition(", ")[0], "contender")
         newest = frame.latest(own, ["batch_size"] if "batch_scaling" in names else [])
         return replace(asked, data=newest, older=len(own) - len(newest))
 
@@ -105,10 +100,8 @@ def write_report(folder: Path, suite: str, data: pd.DataFrame, *, command: str =
 
 def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Keep the rows of these contenders and of the controls; controls that were not asked for have no rank."""
-    known = set(data.contender)
     for name in names:
-        if name not in known:
-            raise InputError(f"There is no contender {name!r} in these records. {did_you_mean(name, known)}")
+        lookup(dict.fromkeys(data.contender), name, "contender")
     outside = tuple(name for name in frame.CONTROLS if name not in names)
     return data[data.contender.isin([*names, *frame.CONTROLS])], outside
 

@@ -53,7 +53,7 @@ class Line:
 
     @property
     def seeds(self) -> list[int]:
-        return sorted(self.runs.index.unique("seed").tolist())
+        return sorted(self.runs.index.unique("seed"))
 
     def mean(self, name: str) -> float:
         """The mean of a contender; NaN where it was not run."""
@@ -106,11 +106,11 @@ def group_of(name: str) -> str:
 def gain_lines(data: pd.DataFrame) -> list[Line]:
     """Average what was asked, every protocol over every group."""
     # A protocol that was run on two choices of labelled cases has two names.
-    asked = data.protocol.str.split(" (", regex=False).str[0]
-    rows = data[data.metric == asked.map(ASKED)]
-    number = rows.value.where(rows.metric != "nmi", 100 * rows.value)
-    order = {name: list(ASKED).index(kind) for name, kind in zip(data.protocol, asked, strict=True) if kind in ASKED}
-    return averaged(rows.assign(what=rows.protocol, number=number), sorted(order, key=lambda name: (order[name], name)))
+    rows = data[data.metric == data.protocol.str.split(" (", regex=False).str[0].map(ASKED)]
+    names = sorted(rows.protocol.unique(), key=lambda name: (list(ASKED).index(name.split(" (")[0]), name))
+    return averaged(
+        rows.assign(what=rows.protocol, number=rows.value.where(rows.metric != "nmi", 100 * rows.value)), names
+    )
 
 
 def second_lines(data: pd.DataFrame) -> list[Line]:
@@ -118,24 +118,26 @@ def second_lines(data: pd.DataFrame) -> list[Line]:
     names = ["fit_seconds", "embed_seconds"]
     rows = data[(data.protocol == MEASURED) & data.metric.isin(names)].assign(number=lambda rows: rows.value)
     if rows.empty:
-        scored = data[~data.protocol.str.startswith(NOT_EMBEDDED)]
-        rows = scored.drop(columns="metric").melt(["contender", "target", "seed"], names, "metric", "number")
-    return averaged(rows.assign(what=rows.metric.str.split("_").str[0]), ["fit", "embed"])
+        scored = data[~data.protocol.str.startswith(NOT_EMBEDDED)].drop(columns="metric")
+        rows = scored.melt(["contender", "target", "seed"], names, "metric", "number")
+    return averaged(rows.assign(what=rows.metric.str.removesuffix("_seconds")), ["fit", "embed"])
 
 
 def averaged(rows: pd.DataFrame, order: Sequence[str]) -> list[Line]:
     """Make a line of every group and `what`, in this order, of the column `number`; none where the preset has none."""
-    rows = rows.assign(group=rows.target.map(group_of))
+    others = sorted(set(rows.target.map(group_of)) - {SENSORS, UCR, UEA, CHOSEN, ""}, key=natural)
+    rows = rows.assign(
+        group=pd.Categorical(rows.target.map(group_of), [SENSORS, UCR, UEA, *others, CHOSEN]),
+        what=pd.Categorical(rows.what, order),
+    )
     lines = []
-    for (group, what), own in rows[rows.group != ""].groupby(["group", "what"]):
+    for (group, what), own in rows.groupby(["group", "what"], observed=True):
         wide = own.groupby(["target", "seed", "contender"]).number.agg(lambda v: v.mean(skipna=False)).unstack()
         core = [name for name in CORE if name in wide and wide[name].notna().any()]
         if SUBJECT in core:
             common = wide.dropna(subset=core)
             lines.append(Line(group, what, common, set(own.target) - set(common.index.unique("target"))))
-    first = (SENSORS, UCR, UEA)
-    place = {name: (first.index(name) if name in first else 3 + (name == CHOSEN)) for name in rows.group.unique()}
-    return sorted(lines, key=lambda line: (place[line.group], natural(line.group), order.index(line.what)))
+    return lines
 
 
 def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str]) -> Table:

@@ -18,9 +18,8 @@ from dicot.judge.bench.ledger import write_table
 from dicot.judge.evaluation import Evaluation
 from dicot.judge.evaluation.run import embed_labelled
 from dicot.judge.protocols import Features, every_protocol
-from dicot.judge.protocols.base import Labels
-from dicot.judge.protocols.linear import fit_linear
-from dicot.judge.protocols.subsets import stratified_cap
+from dicot.judge.protocols.base import Labels, stratified_cap
+from dicot.judge.protocols.embeddings import fit_linear
 from dicot.judge.report.figures import SERIES, class_series, confusion, dots, loss_curve, map_panels
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
@@ -57,16 +56,15 @@ def write_evaluation(
     times = {(one.contender, one.seed): one.fit_seconds for one in result.results if one.error is None}
     told = {**facts, "seconds to fit": ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in times.items())}
     model: Any = result.models[hero]
-    parts = [
-        Part("", lead=(found.sentence, *found.more)),
-        *score_parts(trial, result.fixed, contenders),
-        *case_parts(split, hero, result.embeddings.get(hero) or embed_labelled(model, split), classes),
-    ]
+    training = []
     if hasattr(model, "save_pretrained"):
         yield model.save_pretrained(out / "model")
         told |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
         figures = {"training": partial(loss_curve, model.history_.loss, model.history_.lr)}
-        parts.append(Part(f"Training of {hero}", figures=figures, text=f"{len(model.history_.loss)} steps."))
+        training.append(Part(f"Training of {hero}", figures=figures, text=f"{len(model.history_.loss)} steps."))
+    embedded = result.embeddings.get(hero) or embed_labelled(model, split)
+    scored, cases = score_parts(trial, result.fixed, contenders), case_parts(split, hero, embedded, classes)
+    parts = [Part("", lead=(found.sentence, *found.more)), *scored, *cases, *training]
     page = render(f"{hero} on {split.name}", drawn(parts), told, warning, steps)
     write_atomic(out / "report.html", page.encode())
     yield out / "report.html"

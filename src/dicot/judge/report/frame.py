@@ -12,8 +12,13 @@ from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS
 from dicot.judge.classical import CLASSICAL
 from dicot.judge.protocols import PROTOCOLS, Metric, find_metric
-from dicot.judge.protocols.base import CLASSIFICATION_METRICS, CLUSTERING_METRICS, COST_METRICS
-from dicot.judge.protocols.subsets import fixed_per_class, stratified_fraction
+from dicot.judge.protocols.base import (
+    CLASSIFICATION_METRICS,
+    CLUSTERING_METRICS,
+    COST_METRICS,
+    fixed_per_class,
+    stratified_fraction,
+)
 from dicot.judge.result import TIDY, Result
 
 OPTIONAL: dict[str, Any] = dict.fromkeys(("suite", "source", "target", "subsets"), "") | {

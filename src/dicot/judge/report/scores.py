@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import Any
 
 import pandas as pd
 
@@ -300,22 +301,19 @@ def standing_table(block: Block) -> Table:
     usual = min(devices) if len(devices) == 1 else ""
     on = f" on {usual}" if usual else ""
     ranks = [Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2)) for rank in table["rank"]]
-
-    def spread(width: float, alone: str) -> str:
-        return alone if math.isnan(width) else f"± {width:.{d}f}"
-
+    spread = table[["deviation", "normal", "student"]].map(lambda w: "" if math.isnan(w) else f"± {w:.{d}f}")
     averages = [
-        Cell(f"{row.average:.{d}f} {spread(row.deviation, '')}".rstrip(), mean=round(row.average, d))
-        for row in table.itertuples()
+        Cell(f"{average:.{d}f} {text}".rstrip(), mean=round(average, d))
+        for average, text in zip(table.average, spread.deviation, strict=True)
     ]
-    columns = {
+    columns: dict[str, Any] = {
         f"average {frame.metric_name(block.runs)}": mark_best(averages, block.sign),
         "average rank": mark_best(ranks, -1),
     }
     if many:
-        columns["95 %, normal"] = [Cell(spread(width, "one seed")) for width in table.normal]
-        columns["95 %, t"] = [Cell(spread(width, "one seed")) for width in table.student]
-    columns["time to fit"] = [Cell(times_text(times[line], usual)) for line in table.index]
+        columns["95 %, normal"] = spread.normal.replace("", "one seed")
+        columns["95 %, t"] = spread.student.replace("", "one seed")
+    columns["time to fit"] = [times_text(times[line], usual) for line in table.index]
     about = frame.note(
         block.runs,
         block.missing_text(),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dicot.judge.protocols import find_metric
 from dicot.judge.protocols.base import CLASSIFICATION_METRICS, COSTS
-from dicot.judge.report.frame import NOISE, direction, seeds_of
+from dicot.judge.report.frame import NOISE, direction
 from dicot.judge.report.scores import equal_note, equal_protocols, failures
 from dicot.judge.report.stats import Noise, gap_interval, mean_noise, paired_noise, shares_noise
 from dicot.judge.report.tables import Table, signed, text_table
@@ -78,6 +78,10 @@ class Ranking:
     @property
     def measure(self) -> str:
         return f"{self.protocol} {self.metric}"
+
+    @property
+    def one_seed(self) -> bool:
+        return self.unit == SEEDS and self.trial.data.seed.nunique() == 1
 
     def by_role(self, *roles: str) -> list[str]:
         """Those with one of these roles, best first."""
@@ -210,19 +214,19 @@ class Gap:
         interval = self.interval if self.known else f"only {self.basis}"
         return [*who, signed(self.value, self.digits), interval, told]
 
-    def sentences(self, first: str, one_seed: bool) -> str:
+    def sentences(self, first: str) -> str:
         """Give both numbers, those of `first` first, and say whether the difference is noise."""
         other, roles = self.rival if first == self.ahead else self.ahead, self.ranking.trial.roles
         less = "" if find_metric(self.ranking.metric).higher_is_better else " (less is better)"
         untrained = " (untrained)" if roles[first] in LEARNED and roles[other] not in LEARNED else ""
         numbers = f"{first} has {self.ranking.shown(first)} and {other}{untrained} has {self.ranking.shown(other)}"
         noise = "larger than noise" if self.settled else "within noise"
-        noise = f"With one seed the difference is {noise}." if one_seed else f"The difference is {noise}."
+        noise = f"With one seed the difference is {noise}." if self.ranking.one_seed else f"The difference is {noise}."
         if not self.known:
             noise = f"Noise is not known: there {'are' if self.basis.endswith('s') else 'is'} only {self.basis}."
         return f"By {self.ranking.measure}{less} {numbers}. {noise}"
 
-    def explained(self, one_seed: bool) -> str:
+    def explained(self) -> str:
         """Give the difference and its interval, how that came about, and what is not in it."""
         pairs = len(self.ranking.names) - 1
         size = f"{self.size} in favour of {self.ahead}" if round(self.value, NOISE) else "0"
@@ -230,7 +234,7 @@ class Gap:
         text += f", corrected for {pairs} rivals (Bonferroni)." if pairs > 1 else "."
         if "binomial" in self.basis:
             text += " It is not known which test cases were right, so the interval is too wide rather than too narrow."
-        return text + (" With one seed the noise of training is not in it." if one_seed else "")
+        return text + (" With one seed the noise of training is not in it." if self.ranking.one_seed else "")
 
 
 @dataclass(frozen=True)
@@ -295,13 +299,12 @@ def decide(ranking: Ranking, gaps: Sequence[Gap]) -> Verdict:
     lead = f"Use {best}" if use else "No recommendation yet"
     if use and learned and best in plain and not gap.settled:
         lead += ", which needs no training"
-    one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
-    sentence = f"{lead}. {gap.sentences(best, one_seed)}"
+    sentence = f"{lead}. {gap.sentences(best)}"
     decides = next((one for one in gaps if one.low > 0), gap)
     if use and gap.known and not gap.settled and best in learned and decides.settled and decides.ahead == best:
-        sentence = f"{lead}. {decides.sentences(best, one_seed)} By {ranking.measure} it is within noise."
+        sentence = f"{lead}. {decides.sentences(best)} By {ranking.measure} it is within noise."
     as_well = f" {' or '.join(use[1:])} {'does' if len(use) == 2 else 'do'} as well." if use[1:] else ""
-    return Verdict(sentence, (why + as_well, *([gap.explained(one_seed)] if gap.known else [])), use, gap.settled)
+    return Verdict(sentence, (why + as_well, *([gap.explained()] if gap.known else [])), use, gap.settled)
 
 
 def _advice(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequence[Gap]) -> tuple[str, tuple[str, ...]]:

@@ -5,12 +5,28 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.nets.encoders.base import Encoder, at_least_five, layer_outputs, same_conv
+from dicot.nets.encoders.base import Encoder, layer_outputs, repeat_edges, same_margins
 
 KERNELS = (8, 5, 3)
 DROPOUT = 0.3
+
+
+def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    """Apply an unpadded convolution so that (B, C, T) keeps its length; works down to T = 1."""
+    y: Tensor = conv(repeat_edges(x, *same_margins(conv.kernel_size[0])))
+    return y
+
+
+def at_least_five(x: Tensor) -> tuple[Tensor, slice]:
+    """Zero-pad (B, C, T < 5) on both sides to 5 time steps; the slice cuts features back to T."""
+    n_times = x.shape[-1]
+    missing = max(0, 5 - n_times)
+    left = missing // 2
+    padded = F.pad(x, (left, missing - left)) if missing else x
+    return padded, slice(left, left + n_times)
 
 
 class FCN(Encoder):

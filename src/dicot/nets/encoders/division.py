@@ -45,15 +45,33 @@ class Division:
         if self.part is not None or length is not None or len(x) < LEAST * self.ranks.world:
             given = {"keep": keep, "length": length}
             return compute(encoder, x, **{name: value for name, value in given.items() if value is not None})
-        if x.requires_grad:
-            x = _Mean.apply(x, self.ranks)  # type: ignore[no-untyped-call]
+        if x.requires_grad:  # every rank has the gradient of its share times the number of ranks
+            x = x.view_as(x)
+            x.register_hook(lambda dx: self.ranks.total(dx) / self.ranks.world)  # type: ignore[no-untyped-call]
         self.part, self.n_cases = self.ranks.share(len(x)), len(x)
         try:
             mine = compute(encoder, x[self.part], *([] if keep is None else [keep[self.part]]))
         finally:
             self.part = None
-        features: Tensor = _Gathered.apply(mine, self.ranks, len(x))  # type: ignore[no-untyped-call]
-        return features
+        return self._gather(mine, len(x))
+
+    def _gather(self, mine: Tensor, n_cases: int) -> Tensor:
+        """The features of all cases from those of each rank's share.
+
+        Every rank goes on to compute the same of them, so that the gradient of its own share is all that it needs;
+        times the number of ranks, because gradients are averaged in the end.
+        """
+        shares = [self.ranks.share(n_cases, rank) for rank in range(self.ranks.world)]
+        sizes = [share.stop - share.start for share in shares]
+        padded = mine.new_zeros(max(sizes), *mine.shape[1:])  # an exchange is of equal shapes
+        padded[: len(mine)] = mine.detach()
+        whole = torch.cat([part[:size] for part, size in zip(self.ranks.gather(padded), sizes, strict=True)])
+        if mine.requires_grad:
+            mine.register_hook(lambda dmine: dmine * self.ranks.world)  # type: ignore[no-untyped-call]
+            whole[self.ranks.share(n_cases)] = mine
+        # Axes in the order in memory that they have in one process: what draws for it draws in that order.
+        order = sorted(range(whole.dim()), key=mine.stride, reverse=True)
+        return whole.permute(order).contiguous().permute([order.index(axis) for axis in range(whole.dim())])
 
     def norm(self, norm: _BatchNorm, x: Tensor) -> Tensor:
         """Compute BatchNorm of x (B, C, ...), with the statistics of all ranks where it would take its own."""
@@ -71,45 +89,6 @@ class Division:
             return type(layer).forward(layer, x)
         ones = torch.ones(self.n_cases, *x.shape[1:], dtype=x.dtype, device=x.device)
         return x * type(layer).forward(layer, ones)[self.part]
-
-
-class _Gathered(torch.autograd.Function):
-    """The features of all cases from those of each rank's share.
-
-    Every rank goes on to compute the same of them, so that the gradient of its own share is all that it needs; times
-    the number of ranks, because gradients are averaged in the end.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, mine: Tensor, ranks: Ranks, n_cases: int) -> Tensor:
-        ctx.share, ctx.world = ranks.share(n_cases), ranks.world
-        shares = [ranks.share(n_cases, rank) for rank in range(ranks.world)]
-        sizes = [share.stop - share.start for share in shares]
-        padded = mine.new_zeros(max(sizes), *mine.shape[1:])  # an exchange is of equal shapes
-        padded[: len(mine)] = mine
-        whole = torch.cat([part[:size] for part, size in zip(ranks.gather(padded), sizes, strict=True)])
-        # Axes in the order in memory that they have in one process: what draws for it draws in that order.
-        order = sorted(range(whole.dim()), key=mine.stride, reverse=True)
-        return whole.permute(order).contiguous().permute([order.index(axis) for axis in range(whole.dim())])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dall: Tensor) -> tuple[Tensor, None, None]:
-        return dall[ctx.share] * ctx.world, None, None
-
-
-class _Mean(torch.autograd.Function):
-    """A tensor as it is; its gradient is the mean over the ranks."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, ranks: Ranks) -> Tensor:
-        ctx.ranks = ranks
-        return x.view_as(x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor, None]:
-        return ctx.ranks.total(dx) / ctx.ranks.world, None
 
 
 class Normalised(NamedTuple):

@@ -88,22 +88,18 @@ def honest_accuracy(
 
     Without groups the number answers: how often is the classifier right about another case from the same sources, such
     as a window of a recording that has labels? With groups, such as persons or recordings, all labels of a group are
-    hidden together, and it answers: how often is it right about a case of a new group, one without labels? Windows of
-    one recording resemble each other, so the first is too good for other recordings, and the second often too low for
-    those that have labels. With a few labels in a few groups the second is rather too low in any case: with some groups
-    hidden, too few labels of a class are left.
+    hidden together, and it answers: how often is it right about a case of a new group? Windows of one recording
+    resemble each other, so the first is too good for other recordings. The second is often too low for those that have
+    labels, and with few labels in few groups in any case: with some hidden, too few labels of a class are left.
 
     Labels that were drawn say how frequent each class is, and each counts alike. Labels that were chosen say nothing of
     that: each class then counts by its share of the answers for cases without a label, and cases of unequal weight
     count as fewer in the interval. As many labels of every class are taken for chosen.
 
-    The interval is Wilson's for a share, at 95 %: unlike mean and deviation it keeps inside 0 and 1 and has a width
-    where every answer was right. Repetitions make no new cases, so it counts each labelled case once, and as less than
-    one (1/1.5 where labels were drawn, 1/2 where they were chosen), because the fits share labels. Cases of a group
-    are not independent: with groups, the number of cases is replaced by the number of independent ones that would vary
-    as much as the groups do (Korn and Graubard's effective sample size), with Student's quantile.
-
-    It fits five classifiers per repetition, or one for each group where there are fewer groups than five.
+    The interval is Wilson's for a share, at 95 %: it keeps inside 0 and 1 and has a width where every answer was right.
+    It counts each labelled case once, and as less than one (1/1.5 where labels were drawn, 1/2 where they were chosen),
+    because the fits share labels. With groups, the number of cases is replaced by that of independent ones which would
+    vary as much as the groups do (Korn and Graubard's effective sample size), with Student's quantile.
 
     Parameters
     ----------

@@ -9,10 +9,9 @@ import math
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from dicot.core.database import open_tables, transaction
 from dicot.core.errors import InputError, did_you_mean, naming, quoted
@@ -50,8 +49,7 @@ DIGITS = 6  # of seconds: a time that was written as text and read again is the 
 NOISE = 9  # digits: what comes after them may differ between versions, and must not decide how the sixth is rounded
 
 
-@dataclass(frozen=True)
-class LabelChange:
+class LabelChange(NamedTuple):
     """One row of a label store's history; None means no label."""
 
     key: Key
@@ -112,10 +110,8 @@ class LabelStore:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
         checked = _checked_keys(keys)
         with self._transaction():
-            bare = [key for key in checked if self._label_of(key) is None]
-            if bare:
-                more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
-                raise InputError(f"{self.path} has no label for {bare[0]!r}{more}. Remove only what has a label.")
+            if bare := [key for key in checked if self._label_of(key) is None]:
+                raise InputError(f"{self.path} has no label for {bare[0]!r}. Remove only what has a label.")
             self._append(dict.fromkeys(checked), by)
 
     def undo(self, n: int = 1, by: str = "") -> dict[Key, Label | None]:
@@ -165,8 +161,7 @@ class LabelStore:
         """Return every change that was ever made, the first one first."""
         with self._transaction("DEFERRED"):
             rows = self._rows("SELECT * FROM changes ORDER BY number")
-        about = ("old", "new", "by", "at", "action", "undoes")
-        return [LabelChange(key, *(row[name] for name in about)) for key, row in rows]
+        return [LabelChange(key, *(row[name] for name in LabelChange._fields[1:])) for key, row in rows]
 
     def export(self, path: str | Path) -> int:
         """Write the current labels to a .csv file, whole or not at all, and return how many there are.
@@ -370,10 +365,11 @@ def _read_table(path: Path) -> dict[Key, Label]:
 def _key(row: Mapping[str, str], line: str) -> Key:
     """Return the key of a row; without start and end, the recording is an id."""
     cells = row["start"].strip(" \t"), row["end"].strip(" \t")
-    if not row["recording"]:
-        raise InputError(f"{line} names no recording. Fill it in, or remove the row.")
-    if not any(cells):
+    if row["recording"] and not any(cells):
         return row["recording"]
-    if not all(is_number(cell) and math.isfinite(float(cell)) for cell in cells):
-        raise InputError(f"{line} lies from {cells[0]!r} to {cells[1]!r}; both must be numbers of seconds. Correct it.")
+    if not row["recording"] or not all(is_number(cell) and math.isfinite(float(cell)) for cell in cells):
+        raise InputError(
+            f"{line} names the window {row['recording']!r} from {cells[0]!r} to {cells[1]!r}, not a recording and two "
+            "numbers of seconds. Correct it."
+        )
     return row["recording"], float(cells[0]), float(cells[1])

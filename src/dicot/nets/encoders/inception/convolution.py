@@ -230,7 +230,7 @@ class Transforms(NamedTuple):
         return self.kernel.shape[1] // 2
 
 
-def fourier(period: int, n_outputs: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+def fourier(period: int, n_outputs: int, device: torch.device | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Return exp(-i angle) as real and imaginary part (f, P), and the way back from (Re, Im) to n_outputs, (S, 2 f)."""
     position = torch.arange(period, device=device)
     angle = (position[: period // 2 + 1].unsqueeze(1) * position % period).double() * (2 * math.pi / period)
@@ -254,7 +254,7 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
     n_outputs = math.ceil(n_times / n_segments)
     period = n_outputs + n_taps - 1
     period += (2, 1, 0, 0)[period % 4]  # an even number of frequencies: matrix units read four values at a time
-    real, imag, synthesis = fourier(period, n_outputs, torch.device("cpu"))
+    real, imag, synthesis = fourier(period, n_outputs)
     position = torch.arange(period)
     first = n_outputs * torch.arange(n_segments) - left
     source = (first + position.unsqueeze(1)).clamp(0, n_times - 1)  # (P, segments)
