@@ -68,7 +68,7 @@ def paper(
 def _run(
     suites: "Sequence[str]", options: "SuiteOptions", ledger: Path, tables: "Sequence[Path]", dry_run: bool, **how: Any
 ) -> bool:
-    """Run what these suites lack beside what published tables hold, on a device with workers; whether something failed."""
+    """Run what these suites and published tables lack, on a device with workers; whether something failed."""
     from dicot.judge.bench.ledger import Ledger, read_contents
     from dicot.judge.bench.plan import make_plan
     from dicot.paper.suites import cheapest_first, with_stand_ins
