@@ -1,7 +1,7 @@
 """dicot paper: every figure and table of the paper on one page, and the runs that are missing for it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,7 +50,7 @@ def paper(
         published = exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
         ledger, records = ledger or LEDGER, None
         suites = list(dict.fromkeys(suite for one in exhibits.values() for suite in one.suites))
-        failed = bool(suites) and _run(suites, options, ledger, published, device, workers, dry_run)
+        failed = bool(suites) and _run(suites, options, ledger, published, dry_run, device=device, workers=workers)
         if MAPS_KEY in exhibits:
             _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
         if dry_run:
@@ -66,21 +66,15 @@ def paper(
 
 
 def _run(
-    suites: "Sequence[str]",
-    options: "SuiteOptions",
-    ledger: Path,
-    published: "Sequence[Path]",
-    device: str,
-    workers: int | None,
-    dry_run: bool,
+    suites: "Sequence[str]", options: "SuiteOptions", ledger: Path, tables: "Sequence[Path]", dry_run: bool, **how: Any
 ) -> bool:
-    """Run what these suites lack, beside what is published; whether something failed."""
+    """Run what these suites and published tables lack, on a device with workers; whether something failed."""
     from dicot.judge.bench.ledger import Ledger, read_contents
     from dicot.judge.bench.plan import make_plan
     from dicot.paper.suites import cheapest_first, with_stand_ins
 
     jobs = with_stand_ins(suites, options)
-    known = [*published, *([ledger] if dry_run and ledger.exists() else [])]
+    known = [*tables, *([ledger] if dry_run and ledger.exists() else [])]
     with Ledger(":memory:" if dry_run else ledger) as book:
         book.take([read_contents(path) for path in known])
         plan = make_plan(jobs, book)
@@ -89,7 +83,7 @@ def _run(
             show_plan(plan)
             return False
         book.enrol([job for job in jobs if job.key in plan.states])
-    return bool(run_units(cheapest_first(plan.units), ledger, device, workers, plan.finished) or plan.unusable)
+    return bool(run_units(cheapest_first(plan.units), ledger, finished_fits=plan.finished, **how) or plan.unusable)
 
 
 def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
