@@ -46,7 +46,7 @@ def test_predictions_and_accuracy_are_those_of_the_library(tmp_path: Path) -> No
     told = honest_accuracy(x, y, data["recording"], suggested=True, group_name="recording")
     assert "held out by recording." in said
     assert str(told) in said and all(warning in said for warning in told.warnings)
-    assert "whole recordings" in said and "no fair sample" in said
+    assert "whole recordings" in said and "not drawn at random" in said
     got = table(out)
     assert list(got[0]) == ["recording", "start", "end", "given", "predicted", "p_run", "p_walk"]
     assert [row["given"] for row in got] == y.tolist()
@@ -64,7 +64,7 @@ def test_labels_of_the_vectors_themselves(tmp_path: Path) -> None:
     write(tmp_path / "v.npz", y=y, group=group)
     said = dicot("classify", tmp_path / "v.npz", "--drawn", "--out", tmp_path / "p.csv")
     assert str(honest_accuracy(x, y, group)) in said
-    assert "whole groups" in said and "no fair sample" not in said
+    assert "whole groups" in said and "not drawn at random" not in said
     got = table(tmp_path / "p.csv")
     assert list(got[0])[3:] == ["group", "given", "predicted", "p_0", "p_1"]
     assert [row["given"] for row in got] == ["" if label == -1 else str(label) for label in y]

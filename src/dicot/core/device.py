@@ -218,6 +218,7 @@ def limited_memory(device: str | torch.device, memory: int | None) -> Iterator[N
     try:
         yield
     finally:
+        release_memory(device)  # what the work has left would stay beside what comes next
         torch.cuda.set_per_process_memory_fraction(before, number)
 
 
