@@ -52,46 +52,12 @@ _HOMES = {
     "pretrain": "dicot.train.loop",
     "suggest": "dicot.use.labels.suggestion",
 }
-__all__ = [
-    "Corpus",
-    "EmbeddingIndex",
-    "EmbeddingOutlierDetector",
-    "Encoder",
-    "FewLabelClassifier",
-    "LabelStore",
-    "Method",
-    "OnnxEmbedder",
-    "Reading",
-    "Recipe",
-    "TimeSeriesClassifier",
-    "TimeSeriesEmbedder",
-    "Windows",
-    "__version__",
-    "embed",
-    "evaluate",
-    "export_onnx",
-    "honest_accuracy",
-    "join_ranks",
-    "load",
-    "pretrain",
-    "suggest",
-]
-
-
-# Names of earlier versions, with what does the same now.
-_RENAMED = {
-    "check_collection": "Windows.from_array(X, y)",
-    "from_table": "Windows.from_table(table)",
-    "slide": "Windows.from_array(recordings, window=..., stride=...)",
-    "windows_from": "Windows.from_folder(folder, window)",
-}
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _RENAMED:
-        raise AttributeError(f"dicot.{name} is gone. Use dicot.{_RENAMED[name]}.")
     raise AttributeError(f"module 'dicot' has no attribute {name!r}")
 
 

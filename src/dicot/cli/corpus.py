@@ -36,10 +36,8 @@ def build(
     from dicot.core.processes.budget import said_bytes
     from dicot.store.build import build_corpus
 
-    options = {
-        **_choices(sources),
-        **said.take("time", "channels", "label", "group", "missing", *opt.CUTTING, "memory"),
-    }
+    taken = said.take("time", "channels", "label", "group", "missing", *opt.CUTTING, "memory")
+    options = _choices(sources) | taken
     said.rest()
     if "window" not in options:
         raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dicot.data import Split, Windows
     from dicot.judge.evaluation import Contender, Evaluation
     from dicot.judge.evaluation.jobs import Unit
-    from dicot.judge.protocols.base import AnyProtocol
     from dicot.judge.protocols.network import Fitted
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
@@ -51,14 +50,21 @@ def evaluate(
     --set takes what `dicot pretrain --set` takes, and: holdout, the share of cases to hold out where DATA has no test
     part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn.
     """
-    from dicot.judge.evaluation import saved, with_controls
+    from dicot.judge.evaluation import distinct, saved, with_controls
+    from dicot.judge.evaluation import evaluate as score
+    from dicot.judge.protocols import PROTOCOLS, every_protocol
     from dicot.judge.report.evaluation import write_evaluation
+    from dicot.judge.report.page import need_packages
     from dicot.judge.report.verdict import verdict
 
-    chosen, numbers = _protocols(protocols), opt.whole_numbers(seeds, "--seeds")
+    names = PROTOCOLS if protocols == "all" else opt.names_in(protocols)
+    chosen = [lookup(every_protocol(), name, "protocol")() for name in names]
+    numbers = opt.whole_numbers(seeds, "--seeds")
     reading, settings = said.take(*opt.READING), said.take_model()
     run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets")}
-    _check_outputs(out)
+    if out is not None:  # before anything is trained for it
+        need_packages()
+        check_writable(out, folder=True)
     source = find_source(data, reading)
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     fitted: Any = None
@@ -84,7 +90,11 @@ def evaluate(
     whole, split, column, warning = _load(source, policies, run["holdout"], run["split_seed"])
     everyone = with_controls(subjects)
     warning = _announce(split, warning, column)
-    result = _score(split, everyone, chosen, numbers, run["subsets"], device)
+    different, same = distinct(chosen, split)
+    for name, others in same.items():
+        typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
+    how = {"subsets": run["subsets"], "device": device, "on_fit": _say}
+    result = score(split, everyone, different, numbers, controls=False, **how)
     trial = _trial(split, everyone, result, column)
     found, hero = verdict(trial), subjects[0].name
     next_steps = _next_steps(data, said, out, model, result.models.get(hero), len(numbers))
@@ -139,22 +149,6 @@ def _load(
     return whole, split, name_of_groups(split.train.group, split.train.recording, column), warning
 
 
-def _protocols(text: str) -> "list[AnyProtocol]":
-    from dicot.judge.protocols import PROTOCOLS, every_protocol
-
-    names = PROTOCOLS if text == "all" else opt.names_in(text)
-    return [lookup(every_protocol(), name, "protocol")() for name in names]
-
-
-def _check_outputs(out: Path | None) -> None:
-    """Check whatever the results need, before anything is trained for them."""
-    if out is not None:
-        from dicot.judge.report.page import need_packages
-
-        need_packages()
-        check_writable(out, folder=True)
-
-
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
     """How the data are made what the model takes, by the model's own rules."""
     how = fitted.preparation_
@@ -203,22 +197,6 @@ def _announce(split: "Split", warning: str, unit: str) -> str:
     if warning:
         opt.warn(warning)
     return warning
-
-
-def _score(
-    split: "Split",
-    contenders: "Sequence[Contender]",
-    protocols: "Sequence[AnyProtocol]",
-    seeds: Sequence[int],
-    subsets: str,
-    device: str,
-) -> "Evaluation":
-    from dicot.judge.evaluation import distinct, evaluate
-
-    different, same = distinct(protocols, split)
-    for name, others in same.items():
-        typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
-    return evaluate(split, contenders, different, seeds, controls=False, subsets=subsets, device=device, on_fit=_say)
 
 
 def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli import pictures
-from dicot.cli.tables import show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def outliers(
 
     if out is not None:
         check_out(out, TABLES)
-    pictures.check_plot(plot, data)
+    check_plot(plot, data)
     known = read_vectors(vectors, finite=True)
     detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)
     if reference is None:
@@ -91,7 +90,7 @@ def outliers(
             + ("." if together is None else f", with an allowance for how {together[0]}s differ.")
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
-        pictures.draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
+        draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
 
 
 def _how(together: "tuple[str, Array] | None") -> str:

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli import pictures
-from dicot.cli.tables import show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 
@@ -31,7 +30,7 @@ def search(
     from dicot.store.search import EmbeddingIndex
     from dicot.store.vectors import Vectors, made_of, read_vectors
 
-    pictures.check_plot(plot, data)
+    check_plot(plot, data)
     if vectors.is_dir():  # its vectors stay on disk
         index = EmbeddingIndex.load(vectors, metric=metric)
         nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))
@@ -56,7 +55,7 @@ def search(
     if plot is not None:
         lead = [f"The window that was asked for, and the {len(found)} nearest by {metric} distance, nearest first."]
         drawn = {row: {"distance": "0, asked for"}} | {number: {"distance": text} for number, text in found.items()}
-        pictures.draw(plot, f"Windows like {like}", lead, vectors, known, drawn, data, marked=row)
+        draw(plot, f"Windows like {like}", lead, vectors, known, drawn, data, marked=row)
 
 
 def _like_stored(names: tuple[str, ...], stored: Any) -> Any:
