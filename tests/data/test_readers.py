@@ -13,7 +13,9 @@ import pytest
 from tests.signal_files import annotation_track, write_edf, write_wfdb
 
 from dicot.core.errors import InputError, UnusedKeysWarning
-from dicot.data import Reading, RecordingStream, Windows, read_recording, read_recordings
+from dicot.data import Reading, Windows, read_recording
+from dicot.data.readers import read_recordings
+from dicot.data.stream import RecordingStream
 from dicot.store.build import build_corpus
 
 GUID = bytes.fromhex("000000001000800000aa00389b71")  # of sound formats, behind their number

@@ -42,6 +42,17 @@ def test_pickled_objects_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "harm").exists()
 
 
+@pytest.mark.slow
+def test_vectors_that_unpack_to_very_much(tmp_path: Path) -> None:
+    packed = zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with packed as archive, archive.open("X.npy", "w", force_zip64=True) as member:
+        member.write(npy((2**19, 513))[:-64])
+        for _ in range(513):
+            member.write(bytes(2**21))
+    with pytest.raises(DicotError, match=r"a\.npz.*unpacks to 1,0\d\d,"):
+        read_vectors(tmp_path / "a.npz")
+
+
 def test_a_model_that_asks_for_very_long_cases(tmp_path: Path) -> None:
     small = {"encoder": "fcn", "dim": 8, "steps": 1, "random_state": 0, "device": "cpu", "verbose": False}
     model = TimeSeriesEmbedder("dicot", prepare={"unequal": "pad"}, **small).fit(X)

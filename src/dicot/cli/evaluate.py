@@ -28,7 +28,6 @@ NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
     "scores too high. Name the column with --group, or store an array `group` in the .npz."
 )
-Step = tuple[str, str]  # why, and the command
 
 
 @opt.reads
@@ -224,8 +223,8 @@ def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluatio
 
 def _next_steps(
     data: str, said: opt.Settings, out: Path | None, model: Path | None, hero: object, n_seeds: int
-) -> list[Step]:
-    """Commands that go on from here: embed and explore what was kept, or the same command that keeps something."""
+) -> list[tuple[str, str]]:
+    """Why and how to go on from here: embed and explore what was kept, or the same command that keeps something."""
     again, steps = ["dicot", *sys.argv[1:]], []
     if out is None and model is None:
         steps.append(("Keep the model, its vectors and a report", [*again, "--out", "report"]))

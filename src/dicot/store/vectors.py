@@ -189,7 +189,15 @@ def made_of(store: Store) -> MadeOf | None:
     return None if store.about.get("source") is None else MadeOf.from_dict(store.about["source"])
 
 
+def _refuse_bomb(path: Path, unpacked: int) -> None:
+    """Refuse a file that unpacks to far more than it holds: it may be a stranger's."""
+    if unpacked > max(2**30, 100 * path.stat().st_size):
+        raise InputError(f"it unpacks to {unpacked:,} bytes, which may be made to fill the memory. {AGAIN}")
+
+
 def _of_npz(path: Path) -> Vectors:
+    with zipfile.ZipFile(path) as archive:
+        _refuse_bomb(path, sum(one.file_size for one in archive.infolist()))
     arrays = load_npz(path)
     there = [part for part in PARTS if f"X_{part}" in arrays]
     ends = [""] if "X" in arrays else [f"_{part}" for part in there]
@@ -235,6 +243,7 @@ def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
         if kind is None or not any(one(kind) for one in lists) or not pa.types.is_floating(kind.value_type):
             raise InputError(f"it must have one column 'vector' of lists of numbers; got {schema.names}. {AGAIN}")
         names = [name for name in ("part", *COLUMNS) if name in schema.names]
+        _refuse_bomb(path, 4 * n_rows * getattr(kind, "list_size", 1))
         about = file.read(columns=names, use_threads=False)
         read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
         x: Any = None
@@ -251,6 +260,7 @@ def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
                         "on. Keep whole vectors of one model in a file."
                     )
                 if x is None:
+                    _refuse_bomb(path, 4 * n_rows * int(width))
                     x = (make or (lambda n, f: np.empty((n, f), np.float32)))(n_rows, int(width))
                 block = np.asarray(values.to_numpy(zero_copy_only=False), np.float32)
                 x[at : at + len(cells)] = block.reshape(len(cells), -1)
