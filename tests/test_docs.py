@@ -235,7 +235,7 @@ def test_divergence_ids_exist_and_are_numbered_in_order():
 def test_version_is_the_same_everywhere():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     for page, text in {
-        "src/dicot/__init__.py": f'__version__ = "{version}"',
+        "src/dicot/core/__init__.py": f'__version__ = "{version}"',
         "CITATION.cff": f"\nversion: {version}\n",
         "CHANGELOG.md": f"## [{version}]",
     }.items():

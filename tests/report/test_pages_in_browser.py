@@ -12,7 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright drives the browser
 
 from benchmarks.explorer import CHROMIUM, chromium
 
-from dicot.judge.report.figures import class_series, dots, map_panels
+from dicot.judge.report.figures import class_series, map_panels
 from dicot.judge.report.page import DrawnWindow, Part, render, windows_page
 from dicot.judge.report.tables import Table, text_table
 
@@ -63,7 +63,6 @@ DEMO = ["best", "dicot", "random", "calibrated", "random of dicot", "calibrated 
 def test_a_report_fits_and_what_cannot_fit_scrolls(browser: Any, tmp_path: Path) -> None:
     x, names = np.random.default_rng(0).normal(size=(6, 2, 50)), np.array(["walk", LONG] * 3)
     figures = {
-        "dots": dots({name: [90.0, 95.0] for name in DEMO}, "accuracy"),
         "series": class_series(x, names, [LONG, "y"], np.unique(names)),
         "map": map_panels({"map": (x[:, :, 0], names)}, ringed=x[:2, :, 0]),
     }

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dicot import __version__
 from dicot.cli.bench import bench
 from dicot.cli.classify import classify
 from dicot.cli.corpus import corpus
@@ -27,6 +26,7 @@ from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
+from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
 from dicot.core.processes.launcher import LOST, find_place, is_launched
 from dicot.core.storage import cannot_use

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dicot import __version__
 from dicot.cli import options as opt
 from dicot.cli.sources import DataSource, find_source
 from dicot.cli.tables import say, show_blocks
+from dicot.core import __version__
 from dicot.core.errors import InputError, lookup
 from dicot.core.storage import check_writable
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:

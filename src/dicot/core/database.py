@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, OutputError
 from dicot.core.storage import REMEDY, writing
 

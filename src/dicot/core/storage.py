@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import DicotWarning, InputError, ModelFileError, OutputError, need_extra, quoted
 
 SEAL = "content_sha256"

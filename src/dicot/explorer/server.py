@@ -9,7 +9,7 @@ import webbrowser
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Annotated, Any, final
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
 from dicot.explorer.page import INDEX, KINDS, Assets
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace

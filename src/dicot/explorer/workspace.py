@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError, listed, naming
 from dicot.data.cases import Array
 from dicot.data.inspection import decimate

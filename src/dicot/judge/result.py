@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError
 from dicot.judge.protocols import every_protocol
 from dicot.judge.protocols.base import AUTHORS

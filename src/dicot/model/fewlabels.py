@@ -30,7 +30,7 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError, ModelFileError, brief, lookup
 from dicot.core.storage import OPEN, check_format, check_hash, check_writable, with_hash, write_atomic
 from dicot.data.cases import Array, pieces

@@ -24,7 +24,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError, ModelFileError, OutputError, brief, lookup
 from dicot.core.storage import check_format, write_atomic, writing
 from dicot.nets.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, build_encoder, encoder_name

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError, MissingDataError, lookup
 from dicot.core.progress import Bar
 from dicot.core.storage import data_folders, write_atomic, writing

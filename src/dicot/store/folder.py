@@ -23,7 +23,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import InputError, ModelFileError, brief, is_whole
 from dicot.core.storage import (
     atomic_file,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.device import float32_arithmetic, out_of_memory, release_memory, resolve_device, said_memory
 from dicot.core.errors import DeviceMemoryError
 from dicot.core.processes.ranks import ALONE, Ranks, current_ranks

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, LostWorkerError, brief, need_extra
 
 LOCAL, AUTO = "local", "auto"

@@ -20,10 +20,10 @@ from dicot.judge.evaluation.run import embed_labelled
 from dicot.judge.protocols import Features, every_protocol
 from dicot.judge.protocols.base import Labels, stratified_cap
 from dicot.judge.protocols.embeddings import fit_linear
-from dicot.judge.report.figures import SERIES, class_series, confusion, dots, loss_curve, map_panels
+from dicot.judge.report.figures import SERIES, class_series, confusion, loss_curve, map_panels
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
-from dicot.judge.report.scores import evaluation_table, merged
+from dicot.judge.report.scores import evaluation_table
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import Trial, Verdict, verdict_table
 from dicot.use.projection import tsne
@@ -78,17 +78,10 @@ def protocol_texts(data: pd.DataFrame) -> dict[str, str]:
 
 
 def score_parts(trial: Trial, fixed: Sequence[str], contenders: Mapping[str, str]) -> Iterator[Part]:
-    """Show all scores, the first as dots too, what training adds by each protocol, and who is who."""
+    """Show all scores, what training adds by each protocol, and who is who."""
     data = trial.data
     first = data[data.metric.isin(shown_metrics(data))]
     yield Part("Scores", evaluation_table(first, fixed, protocol_texts(data)))
-    rows, _ = merged(first)
-    protocol, metric = rows.protocol.iloc[0], rows.metric.iloc[0]
-    own = rows[(rows.protocol == protocol) & (rows.metric == metric)]
-    values = {name: runs.value.dropna().tolist() for name, runs in own.groupby("contender", sort=False)}
-    runs = " Large dots: means; small dots: runs." if own.groupby("contender").size().max() > 1 else ""
-    text = f"Beside each its mean. The axis spans these scores and need not begin at 0.{runs}"
-    yield Part(f"{protocol}: {metric}", figures={"dots": partial(dots, values, metric)}, text=text)
     if (table := verdict_table(trial)) is not None:
         yield Part("Does training help? Protocol by protocol", table)
     macro = data[data.metric.str.startswith("macro_f1") & ~data.metric.isin(first.metric)]

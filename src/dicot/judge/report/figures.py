@@ -134,32 +134,6 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
     return svg(draw, (side + 0.6, 0.88 * side), f"Confusion matrix of {k} classes")
 
 
-def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
-    """Draw mean and sample standard deviation over runs by contender, each run a dot; no runs: failed.
-
-    The axis spans what was measured and not everything from 0, where scores that differ would look alike.
-    """
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        beside = {"transform": axes.get_yaxis_transform(), "va": "center"}
-        for row, runs in enumerate(values.values()):
-            if len(runs) == 0:
-                axes.text(0.01, row, "failed", color="#B00020", **beside)
-                continue
-            mean, spread = float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None
-            axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
-            axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
-            axes.text(1.01, row, f"{mean:.{2 if abs(mean) > 1 else 3}f}", **beside)
-        axes.set_yticks(range(len(values)), list(values))
-        axes.set(ylim=(len(values) - 0.4, -0.6), xlabel=metric)
-        axes.tick_params(axis="y", length=0)
-        axes.ticklabel_format(axis="x", useOffset=False)
-        axes.grid()
-
-    return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
-
-
 def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong: Sequence[str] = ()) -> str:
     """Draw (seconds to fit, score) by name, time on a logarithmic axis; the names in `strong` stand out."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dicot import __version__
+from dicot.core import __version__
 from dicot.core.errors import ExportError, InputError
 from dicot.core.storage import OPEN, check_writable, with_hash, write_atomic
 from dicot.data.cases import Array
