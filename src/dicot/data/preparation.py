@@ -129,7 +129,7 @@ class Preparation:
         return [list(names).index(name) for name in self.channels]
 
     def _check_channels(self, cases: Conversion) -> None:
-        if cases.shape[1] != self.n_channels:
+        if self.n_channels and cases.shape[1] != self.n_channels:  # 0: of any number
             raise InputError(
                 f"X has {cases.shape[1]} channel(s); this model was fitted on {self.n_channels}. "
                 "Pass the same channels in the same order."

@@ -48,7 +48,7 @@ class DiCOT(Method):
             raise InputError(f"k must be a number >= 2 or a range (low, high) with 2 <= low <= high; got {k}.")
         self.overlap, self.temperature, self.positive, self.rounding = overlap, temperature, positive, rounding
         self.projection = projection
-        widths = encoder.dim, WIDTH_PROJECTION, WIDTH_PROJECTION
+        widths = encoder.embed_dim, WIDTH_PROJECTION, WIDTH_PROJECTION
         self.head = (
             nn.Sequential(nn.Linear(*widths[:2]), nn.ReLU(), nn.Linear(*widths[1:])) if projection else nn.Identity()
         )

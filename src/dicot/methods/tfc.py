@@ -74,8 +74,8 @@ class TFC(Method):
         self.remove, self.add, self.per_sample_maximum = remove, add, per_sample_maximum
         self.projection_dim = projection_dim
         self.spectrum_encoder = encoder.fresh()
-        self.time_projector = projector(encoder.dim, WIDTH_PROJECTOR, projection_dim)
-        self.spectrum_projector = projector(encoder.dim, WIDTH_PROJECTOR, projection_dim)
+        self.time_projector = projector(encoder.embed_dim, WIDTH_PROJECTOR, projection_dim)
+        self.spectrum_projector = projector(encoder.embed_dim, WIDTH_PROJECTOR, projection_dim)
         self.register_buffer("noise_unit", torch.ones(encoder.n_channels, 1))
 
     def prepare(self, train: TrainingSet) -> None:

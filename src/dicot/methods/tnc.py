@@ -159,7 +159,7 @@ class TNC(Method):
             raise InputError(f"adf=True chooses epsilon itself; got epsilon={epsilon} as well. Drop one of the two.")
         self.window, self.m, self.w_pu, self.epsilon = window, m, w_pu, epsilon
         self.adf, self.adf_centres = adf, adf_centres
-        self.discriminator = Discriminator(encoder.dim)
+        self.discriminator = Discriminator(encoder.embed_dim)
         self.register_buffer("epsilon_table", None)  # (N, G) with adf=True, at the centres (G,)
         self.register_buffer("epsilon_centres", None)
 

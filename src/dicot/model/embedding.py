@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from scipy.linalg.blas import drot
 from torch import Tensor
 
@@ -20,7 +21,8 @@ from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
-from dicot.model.kernels import MOST_FEATURES, N_KERNELS, Bank, Contests
+from dicot.model.kernels import MOST_FEATURES, N_GROUPS, N_KERNELS, Bank, Contests
+from dicot.model.levels import Levels
 from dicot.nets.encoders import Encoder
 from dicot.nets.encoders.base import Prepared, home_of
 
@@ -33,8 +35,9 @@ WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**32}
 LARGEST_SHARE = 1 / 8  # of the memory that torch may take of a GPU: there may be other processes beside this one
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
-MIXED = "mixed"  # the bank that has contests between kernels beside the shares of time steps
-SHARES_OF_MIXED = 2_016
+# Banks that have contests between kernels beside the shares of time steps: how many shares, and groups of kernels.
+MIXED = {"mixed": (2_016, N_GROUPS), "small": (1_008, N_GROUPS // 2)}
+LEVELS_COUNT = 0.4  # as much as any other part of a vector that is compressed
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
 NO_VARIANCE = 1e-10  # of a component, relative to the first
@@ -55,12 +58,19 @@ class Compression:
 
     @classmethod
     def fit(
-        cls, z: Array, n_components: int, device: torch.device | str = "cpu", *, parts: Sequence[int] | None = None
+        cls,
+        z: Array,
+        n_components: int,
+        device: torch.device | str = "cpu",
+        *,
+        parts: Sequence[tuple[int, float]] | None = None,
+        exactly: bool = False,
     ) -> "Compression":
         """Find at most n_components numbers for vectors (N, F), and never N or more; computed in float64.
 
-        parts: lengths of the parts that a vector consists of. Each part counts as much as any other, however many
-        features it has; without them every feature does.
+        parts: lengths of the parts that a vector consists of, and how much each counts, however many features it has;
+        without them every feature counts alike.
+        exactly: n_components numbers, whatever N is. They have the distances and angles that fewer would have.
         """
         x = torch.as_tensor(z).to(device).double()
         mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
@@ -77,9 +87,14 @@ class Compression:
             )
         scale = torch.where(spread, 1 / torch.where(spread, deviation, 1.0), 0.0)  # one without spread plays no part
         if parts is not None:
-            counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, list(parts))]
-            scale = scale / torch.stack(counts).sqrt().repeat_interleave(torch.tensor(parts, device=x.device))
+            sizes = [size for size, _ in parts]
+            counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, sizes)]
+            shares = torch.tensor([weight for _, weight in parts], dtype=x.dtype, device=x.device)
+            scale = scale / (torch.stack(counts).sqrt() / shares).repeat_interleave(torch.tensor(sizes, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
+        if exactly:
+            lacking = n_components - len(variances)
+            components, variances = F.pad(components, (0, 0, 0, lacking)), F.pad(variances, (0, lacking))
         rows = torch.from_numpy(equalised(components.cpu().numpy(), variances.cpu().numpy())).to(x.device)
         weight = (rows / variances.mean().sqrt()).T * scale.unsqueeze(1)
         return cls(mean.float().cpu(), weight.float().contiguous().cpu())
@@ -111,24 +126,28 @@ class Compression:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Pooled features, a bank's and contests' beside them, all of it compressed; any part may be off."""
+    """Pooled features, a bank's, contests' and levels beside them, all of it compressed; any part may be off."""
 
     bank: Bank | None = None
     contests: Contests | None = None
+    levels: Levels | None = None
     compression: Compression | None = None
 
     @property
-    def beside(self) -> list[Bank | Contests]:
+    def beside(self) -> list[Bank | Contests | Levels]:
         """What stands beside the pooled features."""
-        return [part for part in (self.bank, self.contests) if part is not None]
+        return [part for part in (self.bank, self.contests, self.levels) if part is not None]
 
     def dim(self, pooled: int) -> int:
         """Return the length of a vector whose pooled features are so many."""
-        return sum(self.parts(pooled)) if self.compression is None else self.compression.n_components
+        if self.compression is not None:
+            return self.compression.n_components
+        return sum(size for size, _ in self.parts(pooled))
 
-    def parts(self, pooled: int) -> list[int]:
-        """Return how many features the encoder, the bank and the contests have before they are compressed."""
-        return [pooled, *(part.n_features for part in self.beside)]
+    def parts(self, pooled: int) -> list[tuple[int, float]]:
+        """Return how many features the encoder and what stands beside it have, and how much a compression counts each."""
+        beside = [(part.n_features, LEVELS_COUNT if isinstance(part, Levels) else 1.0) for part in self.beside]
+        return [(pooled, 1.0), *beside]
 
     @property
     def width(self) -> int:
@@ -163,12 +182,12 @@ class Composition:
             kept.setdefault(part, {})[key] = tensor
         made = cls(**{name: PARTS[name].from_tensors(own) for name, own in kept.items()})
         sizes = set() if made.compression is None else {len(made.compression.mean), len(made.compression.weight)}
-        if any(part.n_channels != n_channels for part in made.beside) or sizes - {sum(made.parts(pooled))}:
+        if any(part.n_channels != n_channels for part in made.beside) or sizes - {replace(made, compression=None).dim(pooled)}:
             raise InputError(f"the parts beside its encoder are not for {n_channels} channels and {pooled} features")
         return made
 
 
-PARTS: dict[str, Any] = {"bank": Bank, "contests": Contests, "compression": Compression}
+PARTS: dict[str, Any] = {"bank": Bank, "contests": Contests, "levels": Levels, "compression": Compression}
 PLAIN = Composition()  # the pooled features alone
 
 
@@ -176,13 +195,13 @@ PLAIN = Composition()  # the pooled features alone
 class Pooling:
     """A rule that turns features into one vector per case.
 
-    layers: None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
+    layers: "own" for the vector that the encoder makes itself (`Encoder.embed`), which `pool` is given; None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
     or "all", for a dictionary of such tensors by name (see `Encoder.features`; their F and T may differ).
     pool: gives (B, vector). A case's row must not depend on the others; zeros (1, F, 1) must give the vector's length.
     summary: one line for `dicot list poolings`.
     """
 
-    layers: tuple[str, ...] | Literal["all"] | None
+    layers: tuple[str, ...] | Literal["all", "own"] | None
     pool: Callable[[Any], Tensor]
     summary: str = ""
 
@@ -207,6 +226,7 @@ def _side_by_side(*parts: Tensor) -> Tensor:
 
 
 POOLINGS: dict[str, Pooling] = {
+    "own": Pooling("own", lambda z: z, "the vector that the encoder makes itself, its mean over time as a rule"),
     "mean": Pooling(None, _mean, "mean over time"),
     "max": Pooling(None, lambda h: h.amax(dim=-1), "maximum over time"),
     "mean+max+std": Pooling(
@@ -229,12 +249,16 @@ def pooling_named(name: str | None) -> Pooling:
 def pooled(encoder: Encoder, x: Tensor, pooling: str) -> Tensor:
     """Compute (B, C, T) -> (B, vector) in the mode the encoder is in, with gradients: what training pools by."""
     rule = pooling_named(pooling)
+    if rule.layers == "own":
+        return encoder.embed(x)
     return rule.pool(encoder(x) if rule.layers is None else rule.chosen(encoder.features(x)))
 
 
 def pooled_dim(encoder: Encoder, pooling: str) -> int:
     """Return the length of the vectors that `embed` makes with this pooling."""
     rule = pooling_named(pooling)
+    if rule.layers == "own":
+        return encoder.embed_dim
     if rule.layers is None:
         return int(rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
     layers = {name: torch.zeros(1, dim, 1) for name, dim in encoder.layer_dims().items()}
@@ -320,7 +344,7 @@ def embed_into(
         halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
         with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
             per_case = _widest(encoder, composer) * x.shape[2] * (halved or dtype).itemsize
-            if rule.layers is not None:
+            if rule.layers not in (None, "own"):
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _pooling(encoder, x.shape[2], rule, halved) as compute:
@@ -357,10 +381,10 @@ def _pooling(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype |
 
     A single case goes through twice where that changes its bits: alone it may run through other kernels.
     """
-    if rule.layers is not None:
+    if rule.layers not in (None, "own"):
         yield partial(_in_company, partial(_pooled_together, encoder, rule, dtype))
         return
-    with encoder.prepared(n_times, dtype) as prepared:
+    with encoder.prepared(n_times, dtype, pooled=rule.layers == "own") as prepared:
         if encoder.inner_modules().have_hooks():
             prepared.same_alone = False  # trying it out would call them once more
         yield partial(_pooled, prepared, rule.pool)
@@ -387,7 +411,9 @@ def _pooled(prepared: Prepared, pool: Network, batch: Tensor) -> Tensor:
         prepared.same_alone = torch.equal(network(probe), network(probe.repeat(2, 1, 1))[:1])
     if len(batch) > 1 or not prepared.same_alone:
         return _in_company(lambda x: pool(network(x)), batch)
-    h = network(batch)  # (1, F, T)
+    h = network(batch)  # (1, F, T), or the encoder's own vector
+    if h.ndim == 2:
+        return h
     time_first = h.permute(2, 0, 1).is_contiguous()  # then two cases would lie in memory so, too
     both = h.permute(2, 0, 1).repeat(1, 2, 1).permute(1, 2, 0) if time_first else h.repeat(2, 1, 1)
     vectors: Tensor = pool(both)
@@ -411,15 +437,18 @@ def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
 def check_features(features: Mapping[str, Any]) -> None:
     """Refuse settings of the vectors that do not exist."""
     lookup(POOLINGS, features["pooling"], "pooling")
-    bank, n_components, calibrate = (features[name] for name in ("bank", "n_components", "calibrate"))
-    if not isinstance(calibrate, bool | np.bool_):
-        raise InputError(f"calibrate must be True or False; got {calibrate!r}.")
-    if bank not in (None, 0, MIXED) and not (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES):
-        raise InputError(f"bank must be {MIXED!r}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
-    if n_components not in (None, 0) and not (is_whole(n_components, 1) and n_components <= MOST_COMPONENTS):
-        raise InputError(
-            f"n_components must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {n_components!r}."
-        )
+    for name in ("calibrate", "levels"):
+        if not isinstance(features[name], bool | np.bool_):
+            raise InputError(f"{name} must be True or False; got {features[name]!r}.")
+    bank = features["bank"]
+    if bank not in (None, 0, *MIXED) and not (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES):
+        known = " or ".join(map(repr, MIXED))
+        raise InputError(f"bank must be {known}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
+    for name in ("n_components", "length"):
+        if (count := features[name]) and not (is_whole(count, 1) and count <= MOST_COMPONENTS):
+            raise InputError(f"{name} must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {count!r}.")
+    if features["n_components"] and features["length"]:
+        raise InputError("n_components is the most numbers of a vector, length their exact number. Set one of them to 0.")
 
 
 def fit_composition(
@@ -428,7 +457,9 @@ def fit_composition(
     *,
     pooling: str,
     bank: int | str | None = None,
+    levels: bool = False,
     n_components: int | None = None,
+    length: int | None = None,
     seed: int = 0,
     **options: Unpack[PassOptions],
 ) -> Composition:
@@ -438,16 +469,18 @@ def fit_composition(
     """
     if len(x) > MOST_CASES:
         x = _Drawn(x, np.sort(np.random.default_rng([seed, MOST_CASES]).choice(len(x), MOST_CASES, replace=False)))
-    n_shares = SHARES_OF_MIXED if isinstance(bank, str) else bank
+    n_shares, n_groups = MIXED[bank] if isinstance(bank, str) else (bank, 0)
     made = Composition(
         Bank.fit(x, n_shares, seed=seed) if n_shares else None,
-        Contests.draw(x.shape[1], x.shape[2], seed=seed) if bank == MIXED else None,
+        Contests.draw(x.shape[1], x.shape[2], seed=seed, n_groups=n_groups) if n_groups else None,
+        Levels(x.shape[1]) if levels else None,
     )
-    if not n_components:
+    if not n_components and not length:
         return made
     z = embed(encoder, x, pooling=pooling, composer=made, **options)
     parts, device = made.parts(pooled_dim(encoder, pooling)), resolve_device(options.get("device", "auto"))
-    return replace(made, compression=Compression.fit(z, n_components, device, parts=parts))
+    fitted = Compression.fit(z, length or n_components or 0, device, parts=parts, exactly=bool(length))
+    return replace(made, compression=fitted)
 
 
 class _Drawn:

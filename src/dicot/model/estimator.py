@@ -25,6 +25,7 @@ from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
 from dicot.model.fitting import (
+    USUAL_ENCODER,
     EncoderEstimator,
     columns_of,
     load_initial,
@@ -33,7 +34,17 @@ from dicot.model.fitting import (
     seeded_weights,
     train_with_bar,
 )
-from dicot.model.presets import FEATURES, Preset, entries, find_preset, merge_recipe, names_places, preset_name
+from dicot.model.presets import (
+    FEATURES,
+    FROZEN,
+    METHOD_PRESET,
+    Preset,
+    entries,
+    find_preset,
+    merge_recipe,
+    names_places,
+    preset_name,
+)
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
 from dicot.train.many import AT_ONCE, pretrain_many
@@ -225,7 +236,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     def from_pretrained(
         cls, directory: str | Path, *, encoder: nn.Module | None = None, device: str = "auto"
     ) -> TimeSeriesEmbedder:
-        """Return the fitted embedder that `save_pretrained` wrote.
+        """Return the fitted embedder that `save_pretrained` wrote, or one in the box: "dicot-base" needs no fit.
 
         A model whose encoder is not registered has only its weights in the folder: pass the module again as `encoder`.
         It is copied. What was a function, a schedule for example, has to be set again before another `fit`; a method
@@ -236,13 +247,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             chosen = config["chosen"]
             if chosen.get("difference"):
                 raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
-            model.method_, model.features_ = str(chosen["method"]), {name: chosen[name] for name in FEATURES}
+            features = {name: chosen.get(name, getattr(find_preset(METHOD_PRESET), name)) for name in FEATURES}
+            model.method_, model.features_ = str(chosen["method"]), features
             embedding.check_features(model.features_)
             model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
             pooled = pooled_dim(model.encoder_, chosen["pooling"])
             model.composition_ = parts = Composition.from_tensors(beside, model.encoder_.n_channels, pooled)
-            there = [part is not None for part in (parts.bank, parts.contests, parts.compression)]
-            if there != [bool(chosen["bank"]), chosen["bank"] == embedding.MIXED, bool(chosen["n_components"])]:
+            there = [part is not None for part in (parts.bank, parts.contests, parts.levels, parts.compression)]
+            bank, compressed = features["bank"], features["n_components"] or features["length"]
+            if there != [bool(bank), isinstance(bank, str), bool(features["levels"]), bool(compressed)]:
                 raise ValueError(f"its tensors are not those of its features {chosen}")
             model._n_features_out = parts.dim(pooled)
         return model
@@ -292,21 +305,25 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         preparation, train = self._prepare(X, y)
         seed = seed_from(self.random_state)
         used = self.resolve(len(train), train.n_times)
-        kind = find_method(used.method)
-        origin, run = {"optimiser": "", "initial": ""}, None  # the recipe's AdamW, new weights
+        kind, name = find_method(used.method), method_name(used.method)
+        if name in CONTROLS and initial is not None:
+            raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
+        preset = self._chosen()[0]
+        usual, start = preset.encoder if name == preset.method else USUAL_ENCODER, initial or preset.starts_from(name)
+        run = None
         with seeded_weights(seed):
-            encoder = self._new_encoder(train)
-            if kind is None:
-                if initial is not None:
-                    raise InputError(f"The control {used.method!r} learned nothing: it takes no initial weights.")
-                CONTROLS[str(used.method)](encoder, train, self.device)
-            else:
-                # Loaded before the method is built, which may make copies of its encoder.
-                weights = None if initial is None else load_initial(encoder, initial)
+            encoder = self._new_encoder(train, usual)
+            # Loaded before the method is built, which may make copies of its encoder.
+            weights = None if start is None else load_initial(encoder, start)
+            origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}
+            if kind is not None:
                 method = build_method(kind, encoder, used.params)
                 kept = Checkpoint.of(checkpoint)
                 run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, on_step, weights)
-                origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights)}
+            elif name in CONTROLS:
+                CONTROLS[name](encoder, train, self.device)
+            elif weights is None:
+                raise InputError(f"{FROZEN!r} is an encoder as it is: pass its model to fit as initial.")
         learned = dict(zip(("method_", "features_", "method_params_", "recipe_"), used, strict=True)) | columns
         learned |= {"preparation_": preparation, "seed_": seed, "origin_": origin}
         learned["data_"] = data_card(used.method, train, preparation.fingerprint)
@@ -318,7 +335,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        parts = {name: features[name] for name in ("pooling", "bank", "n_components")}
+        parts = {name: features[name] for name in FEATURES if name != "calibrate"}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
         with Bar("compress", len(fit.train), self.verbose) as bar:
             composition = embedding.fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
@@ -338,12 +355,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
 
 
 def find_method(method: str | type[Method]) -> type[Method] | None:
-    """Return the class of a method given by name or as such; None for a control."""
+    """Return the class of a method given by name or as such; None where nothing is trained."""
     if isinstance(method, type) and issubclass(method, Method):
         return method
     if not isinstance(method, str):
         raise InputError(f"method must be a name or a subclass of Method (the class itself); got {method!r}.")
-    lookup({**METHODS, **CONTROLS}, method, "method")
+    lookup({**METHODS, **CONTROLS, FROZEN: None}, method, "method")
     return METHODS.get(method)
 
 

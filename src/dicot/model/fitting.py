@@ -24,6 +24,7 @@ from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
 from dicot.data.preparation import Preparation
 from dicot.model import files
+from dicot.model.box import in_box
 from dicot.model.embedding import Target, embed_into
 from dicot.model.presets import PREPARE, entries, flat, grouped
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder, encoder_name
@@ -32,6 +33,7 @@ from dicot.train.loop import TrainingRun, carry_out
 from dicot.train.recipe import Recipe, schedule_name
 from dicot.train.record import History, Step
 
+USUAL_ENCODER = ("inception_time", 256)  # its name and dim
 Groups = Sequence[tuple[Array, Conversion]]  # positions and cases, one group for each length
 
 
@@ -39,8 +41,8 @@ Groups = Sequence[tuple[Array, Conversion]]  # positions and cases, one group fo
 class EncoderEstimator(BaseEstimator, ABC):
     """An estimator around an encoder; `TimeSeriesEmbedder` says what its arguments and attributes are."""
 
-    encoder: str | nn.Module = "inception_time"
-    dim: int = 256
+    encoder: str | nn.Module | None = None
+    dim: int | None = None
     encoder_params: Mapping[str, Any] | None = None
     recipe: Recipe | Mapping[str, Any] | None = None
     steps: int | None = None
@@ -58,11 +60,12 @@ class EncoderEstimator(BaseEstimator, ABC):
     def _prepare(self, X: Any, y: Any) -> tuple[Preparation, Cases]:
         return Preparation(**entries("prepare", self.prepare, PREPARE)).fit(X, y)
 
-    def _new_encoder(self, train: Cases) -> Encoder:
+    def _new_encoder(self, train: Cases, usual: tuple[str, int] = USUAL_ENCODER) -> Encoder:
         """Make the encoder a fit starts from, with new weights; a module that is passed is copied, never changed."""
-        encoder, params = self.encoder, self.encoder_params
+        encoder, params = usual[0] if self.encoder is None else self.encoder, self.encoder_params
         if isinstance(encoder, str):
-            return build_encoder(encoder, {"n_channels": train.n_channels, "dim": self.dim, **(params or {})})
+            dim = (usual[1] if encoder == usual[0] else USUAL_ENCODER[1]) if self.dim is None else self.dim
+            return build_encoder(encoder, {"n_channels": train.n_channels, "dim": dim, **(params or {})})
         if not isinstance(encoder, nn.Module) or params:
             raise InputError(
                 "encoder must be a name, or a module (an instance, not its class) without encoder_params; got "
@@ -135,6 +138,7 @@ class EncoderEstimator(BaseEstimator, ABC):
         cls, directory: str | Path, encoder: nn.Module | None, device: str, groups: Sequence[str]
     ) -> tuple[Self, dict[str, Any], dict[str, Tensor]]:
         """Return a fitted estimator, its config, and the tensors beside its encoder; both are of its kind."""
+        directory = in_box(directory)
         network, config, beside = files.from_pretrained(directory, encoder)
         with files.reading(directory):
             if (is_classifier := "classes" in config) != issubclass(cls, ClassifierMixin):
@@ -187,7 +191,7 @@ def load_initial(encoder: Encoder, initial: Any) -> dict[str, Tensor]:
         initial = initial.encoder_
     weights, source = initial, "The state dict given as initial"
     if isinstance(initial, str | Path):
-        weights, source = files.read_weights(initial, module.state_dict()), str(initial)
+        weights, source = files.read_weights(in_box(initial), module.state_dict()), str(initial)
     elif isinstance(initial, nn.Module):
         given = files.module_of(initial)
         weights, source = given.state_dict(), type(given).__name__

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 
-FEATURES = ("pooling", "calibrate", "bank", "n_components")  # what a preset says about the vectors
+# What a preset says about the vectors. Models and keys of results that were recorded before the last two have none.
+FEATURES = ("pooling", "calibrate", "bank", "n_components", "levels", "length")
 PREPARE = ("layout", "unequal", "missing", "scale")
 # A flat name -> its argument, and its name there. Arguments were flat before they were grouped.
 PLACES = {
@@ -25,6 +26,7 @@ PLACES = {
     **{name: ("prepare", name) for name in PREPARE},
     **{name: ("recipe", name) for name in ("batch_size", "lr", "schedule", "precision")},
 }
+FROZEN = "frozen"  # instead of a method: an encoder in the box as it is
 USUAL = {"embed_precision": "float32", "layout": "nct", "unequal": "error", "missing": "error"}  # the others: None
 E = TypeVar("E")
 RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
@@ -43,10 +45,18 @@ class Preset:
     method: str
     recipe: RecipeRule
     method_params: Mapping[str, Any] = field(default_factory=dict)
+    encoder: tuple[str, int] = ("inception_time", 256)  # its name and dim, for the preset's own method
+    initial: str | None = None  # the model in the box whose encoder its method starts from
     pooling: str = "mean"
     calibrate: bool = False
     bank: int | str = 0
     n_components: int = 0
+    levels: bool = False
+    length: int = 0
+
+    def starts_from(self, method: str) -> str | None:
+        """Return the model in the box whose encoder this method starts from; only the preset's own does."""
+        return self.initial if method == self.method else None
 
     def params_of(self, method: str) -> dict[str, Any]:
         """Return the arguments for a method: those of the preset for its own, none for any other."""
@@ -59,7 +69,10 @@ class Preset:
 
     def digest(self) -> str:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
-        values = {name: getattr(self, name) for name in ("method", *FEATURES)} | {"params": dict(self.method_params)}
+        old = ("method", *FEATURES[:4])
+        values = {name: getattr(self, name) for name in old} | {"params": dict(self.method_params)}
+        new = {name: getattr(self, name) for name in ("levels", "length", "initial") if getattr(self, name)}
+        values |= new
         values["difference"] = False  # a feature that is gone, as recorded results have it
         rule = self.recipe
         values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it
@@ -101,17 +114,29 @@ PAPER = Preset(
     method="dicot",
     recipe=paper_recipe,
 )
-BEST = Preset(
-    name="best",
-    summary="one recipe for every kind of data: views across cases, beside a bank of fixed kernels, compressed",
+BEST_2026_11 = Preset(
+    name="best-2026.11",
+    summary="the default until November 2026: views across cases, beside a bank of fixed kernels, compressed",
     method="across",
     recipe=SizeRule(),
     pooling="mean+max+std",
     bank="mixed",
     n_components=2048,
 )
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, BEST)}
-DEFAULT_PRESET = BEST.name
+INSTANT = Preset(
+    name="instant",
+    summary="no training: the encoder in the box, beside a small bank of fixed kernels and levels, 512 numbers",
+    method=FROZEN,
+    recipe=SizeRule(),
+    encoder=("universal", 192),
+    initial="dicot-base",
+    pooling="own",
+    bank="small",
+    levels=True,
+    length=512,
+)
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST_2026_11)}
+DEFAULT_PRESET = INSTANT.name
 METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
 
 

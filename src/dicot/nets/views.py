@@ -125,6 +125,11 @@ def crop_and_resample(x: Tensor, most: float) -> Tensor:
     return read_between(x, (start + kept * time) * (x.shape[2] - 1))
 
 
+def stretch(x: Tensor, n_times: int) -> Tensor:
+    """Bring cases (B, C, T) to n_times time steps by linear interpolation."""
+    return torch.nn.functional.interpolate(x, n_times, mode="linear", align_corners=True)
+
+
 def drop_channels(x: Tensor, probability: float, value: float | Tensor = 0.0) -> Tensor:
     """Set channels of each case of x (B, C, T) by chance to `value`, a number or (C, 1), but never all of them."""
     if x.shape[1] == 1:

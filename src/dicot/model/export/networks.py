@@ -17,9 +17,9 @@ from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
 from dicot.nets.encoders.backbones import ResidualBlock
-from dicot.nets.encoders.base import same_margins
+from dicot.nets.encoders.base import same_margins, scale_and_shift
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
-from dicot.nets.encoders.inception.frozen import Affine, affine, scale_and_shift
+from dicot.nets.encoders.inception.frozen import Affine, affine
 
 Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]

@@ -8,6 +8,7 @@ from dicot.nets.encoders.backbones import FCN, ResNet
 from dicot.nets.encoders.base import Encoder
 from dicot.nets.encoders.foreign import ForeignEncoder, as_encoder
 from dicot.nets.encoders.inception import InceptionTime
+from dicot.nets.encoders.universal import Universal
 
 __all__ = [
     "ENCODERS",
@@ -16,12 +17,13 @@ __all__ = [
     "ForeignEncoder",
     "InceptionTime",
     "ResNet",
+    "Universal",
     "as_encoder",
     "build_encoder",
     "encoder_name",
 ]
 
-ENCODERS: dict[str, type[Encoder]] = {"inception_time": InceptionTime, "fcn": FCN, "resnet": ResNet}
+ENCODERS: dict[str, type[Encoder]] = {"inception_time": InceptionTime, "fcn": FCN, "resnet": ResNet, "universal": Universal}
 
 
 def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:

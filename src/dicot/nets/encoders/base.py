@@ -43,6 +43,26 @@ def home_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
     return first.device, first.dtype
 
 
+def exact(parameter: Tensor) -> Tensor:
+    """Copy a parameter in double precision, on a GPU or else on the host: not every device has it."""
+    device = parameter.device if parameter.is_cuda else "cpu"
+    return parameter.detach().to(device, torch.float64, copy=True)
+
+
+def scale_and_shift(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
+    """Return BatchNorm in eval mode as scale * x + shift."""
+    assert norm.running_mean is not None and norm.running_var is not None
+    scale = exact(norm.weight) / (exact(norm.running_var) + norm.eps).sqrt()
+    return scale, exact(norm.bias) - scale * exact(norm.running_mean)
+
+
+def folded(conv: nn.Conv1d, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of a convolution with the BatchNorm behind it, in eval mode, folded in."""
+    scale, shift = scale_and_shift(norm)
+    bias = shift if conv.bias is None else shift + scale * exact(conv.bias)
+    return (exact(conv.weight) * scale[:, None, None]).to(conv.weight), bias.to(conv.weight)
+
+
 @contextmanager
 def in_eval_mode(network: nn.Module) -> Iterator[None]:
     """Put the network into eval mode without gradients; afterwards every module is in its own mode again."""
@@ -168,12 +188,13 @@ class Encoder(nn.Module, ABC):
     plain: bool = False
     per_time_step: bool = True
     probe_length: int = 8  # time steps of a case that every layer takes
+    fewest_channels: int = 1
 
     def __init__(self, n_channels: int, dim: int) -> None:
         super().__init__()
-        for name, value in (("n_channels", n_channels), ("dim", dim)):
-            if not is_whole(value, 1):
-                raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+        for name, value, least in (("n_channels", n_channels, self.fewest_channels), ("dim", dim, 1)):
+            if not is_whole(value, least):
+                raise InputError(f"{name} must be a whole number, {least} or more; got {value!r}.")
         self.n_channels, self.dim = n_channels, dim
 
     @abstractmethod
@@ -205,6 +226,11 @@ class Encoder(nn.Module, ABC):
         """Compute (B, C, T) -> (B, F), the mean over time of the features, in the mode the module is in."""
         features: Tensor = self(x)
         return features.mean(dim=-1)
+
+    @property
+    def embed_dim(self) -> int:
+        """Return the length of the vectors that `embed` makes."""
+        return self.dim
 
     def features(self, x: Tensor) -> dict[str, Tensor]:
         """Return the output of every layer by name, (B, F_layer, T), by the plain path; the last is `forward`'s."""
@@ -246,18 +272,25 @@ class Encoder(nn.Module, ABC):
 
         return compute
 
+    def frozen_embed(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
+        """Return the same for `embed`, (B, C, T) -> (B, embed_dim)."""
+        network = self.frozen(n_times, dtype)
+        return lambda x: network(x).mean(dim=-1, dtype=torch.promote_types(x.dtype, torch.float32))
+
     @contextmanager
-    def prepared(self, n_times: int, dtype: torch.dtype | None = None) -> Iterator[Prepared]:
-        """Give what `frozen` makes, which is kept for as long as the weights stay the same.
+    def prepared(
+        self, n_times: int, dtype: torch.dtype | None = None, *, pooled: bool = False
+    ) -> Iterator[Prepared]:
+        """Give what `frozen`, or where it is `pooled` `frozen_embed`, makes; kept while the weights stay the same.
 
         To prepare a network takes longer than to embed a single case. One caller at a time has it, because it works in
         memory of its own; a second one has another prepared.
         """
         modules = self.inner_modules()
-        key = (n_times, dtype, self.plain, modules.have_hooks(), modules.versions())
+        key = (n_times, dtype, pooled, self.plain, modules.have_hooks(), modules.versions())
         kept: Prepared | None = self.__dict__.pop(CACHE + "prepared", None)
         if kept is None or kept.key != key:
-            kept = Prepared(self.frozen(n_times, dtype), key)
+            kept = Prepared((self.frozen_embed if pooled else self.frozen)(n_times, dtype), key)
         yield kept
         self.__dict__[CACHE + "prepared"] = kept
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.base import same_margins
+from dicot.nets.encoders.base import exact, same_margins, scale_and_shift
 from dicot.nets.encoders.inception.convolution import folding, fourier, interleaved, joined
 from dicot.nets.encoders.inception.rows import cuda_serves, join_into, largest_of_three
 
@@ -152,23 +152,10 @@ class Affine(NamedTuple):
         return Affine(self.weight.to(like).contiguous(), self.bias.to(like))
 
 
-def exact(parameter: Tensor) -> Tensor:
-    """Copy a parameter in double precision, on a GPU or else on the host: not every device has it."""
-    device = parameter.device if parameter.is_cuda else "cpu"
-    return parameter.detach().to(device, torch.float64, copy=True)
-
-
 def affine(conv: nn.Conv1d) -> Affine:
     """Return a convolution of one tap as an affine map."""
     assert conv.bias is not None
     return Affine(exact(conv.weight)[..., 0].T, exact(conv.bias))
-
-
-def scale_and_shift(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
-    """Return BatchNorm in eval mode as scale * x + shift."""
-    assert norm.running_mean is not None and norm.running_var is not None
-    scale = exact(norm.weight) / (exact(norm.running_var) + norm.eps).sqrt()
-    return scale, exact(norm.bias) - scale * exact(norm.running_mean)
 
 
 class FrozenModule:

@@ -1,0 +1,63 @@
+"""Levels: what z-scoring takes away from a channel, as numbers of their own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dicot.core.errors import InputError
+from dicot.nets.encoders.universal import NO_SPREAD, join_channels, joined_dim
+
+PER_CHANNEL = 6
+END = 8  # the trend is the mean of the last eighth minus that of the first
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Mean, largest and smallest value, trend, log deviation and roughness of every channel, joined as an encoder's.
+
+    n_channels: 0 for any number.
+    squashed: the first four as asinh, so that no unit is too large for vectors that nothing was fitted for
+    """
+
+    n_channels: int
+    squashed: bool = False
+
+    @property
+    def n_features(self) -> int:
+        return joined_dim(self.n_channels, PER_CHANNEL)
+
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+        return 2 * self.n_channels
+
+    def to(self, like: Tensor) -> "Levels":
+        """Return the same: nothing lies on a device."""
+        return self
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Compute (B, C, T) -> (B, n_features); a case does not depend on the others."""
+        mean, largest, smallest = x.mean(dim=2), x.amax(dim=2), x.amin(dim=2)
+        part = max(1, x.shape[2] // END)
+        trend = x[..., -part:].mean(dim=2) - x[..., :part].mean(dim=2)
+        units = torch.stack([mean, largest, smallest, trend], dim=2)
+        least = NO_SPREAD * torch.maximum(largest.abs(), smallest.abs()) + torch.finfo(x.dtype).tiny
+        deviation = x.std(dim=2, correction=0) + least
+        change = x.diff(dim=2) if x.shape[2] > 1 else torch.zeros_like(x)
+        roughness = (change.std(dim=2, correction=0) + least) / deviation
+        logs = torch.stack([deviation.log(), roughness.log()], dim=2)
+        return join_channels(torch.cat([units.asinh() if self.squashed else units, logs], dim=2), self.n_channels)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps."""
+        return {"form": torch.tensor([self.n_channels, int(self.squashed)])}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Levels":
+        """Make levels of what `tensors` gave."""
+        form = tensors["form"].tolist()
+        if len(form) != 2 or not 0 <= form[0]:
+            raise InputError(f"the levels' form {form} is not a number of channels and a flag")
+        return cls(form[0], bool(form[1]))

@@ -1,0 +1,156 @@
+"""Universal: one encoder for every kind of series. Each channel goes through the same small network by itself."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded
+
+POINTS = (256, 512)  # that a channel is brought to: the first that are not fewer than its time steps, or else the last
+STEM, STRIDE = 25, 8  # taps and step of the first convolution
+KERNELS = (5, 5, 3)  # taps of the residual block of each stage
+BESIDE = 8  # channels up to which their vectors stand side by side; of more, mean and deviation are kept
+ANY = 0  # as a number of channels: whatever comes
+NO_SPREAD = 1e-6  # deviation relative to the largest value that counts as none
+NO_CHANGE = 1e-3  # the same for differences, which rounding makes of a straight line
+FLOOR = 1e-5  # under a root, so that its gradient stays finite
+
+Layer = Callable[[Tensor], Tensor]
+
+
+class Universal(Encoder):
+    """Map each channel, whatever its length, rate and unit, to features by the same weights.
+
+    A channel is brought to 256 or 512 points and z-scored by itself; its first difference is a second input. A stem of
+    stride 8 and three stages follow, a residual block each, with half as many points from stage to stage. `embed` pools
+    every stage by mean, maximum and deviation over time and joins the channels (see `join_channels`). `forward` gives
+    the last stage, averaged over channels and stretched to the time steps of the input.
+
+    With n_channels=0 it takes any number of them, and its vectors always have the same length.
+    """
+
+    fewest_channels = ANY
+
+    def __init__(self, n_channels: int, dim: int = 192) -> None:
+        super().__init__(n_channels, dim)
+        self.widths = first, second, third = max(1, dim // 4), max(1, dim // 2), dim
+        own = [_same(width, kernel) for width, kernel in zip(self.widths, KERNELS, strict=True) for _ in range(2)]
+        stem = nn.Conv1d(2, first, STEM, STRIDE, STEM // 2, bias=False)
+        self.convs = nn.ModuleList([stem, *own[:2], _half(first, second), *own[2:4], _half(second, third), *own[4:]])
+        self.norms = nn.ModuleList(nn.BatchNorm1d(conv.out_channels) for conv in self.convs)
+
+    @property
+    def embed_dim(self) -> int:
+        return joined_dim(self.n_channels, 3 * sum(self.widths))
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        return list(self.features(x if keep is None else x * keep.unsqueeze(1)).values())[-1]
+
+    def features(self, x: Tensor) -> dict[str, Tensor]:
+        self.check_shape(x.shape)
+        found = {}
+        for number, h in enumerate(_stages(x, self._layers())):
+            mean = h.unflatten(0, x.shape[:2]).mean(dim=1)  # over channels
+            found[f"stage{number}"] = mean @ _stretching(h.shape[2], x.shape[2], mean)
+        return found
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Compute (B, C, T) -> (B, embed_dim) in the mode the module is in."""
+        self.check_shape(x.shape)
+        return self._vectors(x, self._layers())
+
+    def frozen_embed(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
+        """Return `embed` with each BatchNorm folded into the convolution in front of it."""
+        layers = self._layers() if self.is_plain() else [_folded(*pair) for pair in self._pairs()]
+
+        def compute(x: Tensor) -> Tensor:
+            self.check_shape(x.shape)
+            with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+                return self._vectors(x, layers)
+
+        return compute
+
+    def stages(self) -> list[list[nn.Parameter]]:
+        """Return each convolution with its BatchNorm."""
+        return [[*conv.parameters(), *norm.parameters()] for conv, norm in self._pairs()]
+
+    def check_shape(self, shape: Sequence[int]) -> None:
+        if self.n_channels != ANY or len(shape) != 3:
+            super().check_shape(shape)
+
+    def _vectors(self, x: Tensor, layers: Iterable[Layer]) -> Tensor:
+        parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
+        return join_channels(torch.cat(parts, dim=1).unflatten(0, x.shape[:2]), self.n_channels)
+
+    def _pairs(self) -> Iterable[tuple[nn.Conv1d, nn.BatchNorm1d]]:
+        return zip(self.convs, self.norms, strict=True)  # type: ignore[arg-type]
+
+    def _layers(self) -> list[Layer]:
+        return [lambda h, conv=conv, norm=norm: norm(conv(h)) for conv, norm in self._pairs()]  # type: ignore[misc]
+
+
+def _same(width: int, kernel: int) -> nn.Conv1d:
+    return nn.Conv1d(width, width, kernel, padding=kernel // 2, bias=False)
+
+
+def _half(width_in: int, width_out: int) -> nn.Conv1d:
+    return nn.Conv1d(width_in, width_out, 3, 2, 1, bias=False)
+
+
+def _folded(conv: nn.Conv1d, norm: nn.BatchNorm1d) -> Layer:
+    weight, bias = folded(conv, norm)
+    return partial(F.conv1d, weight=weight, bias=bias, stride=conv.stride, padding=conv.padding)
+
+
+def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
+    """Return what each stage gives for every channel as a case of its own, (B C, width, points)."""
+    found, following = [], iter(layers)
+    h = torch.relu(next(following)(channel_inputs(x)))
+    for number in range(len(KERNELS)):
+        if number:
+            h = torch.relu(next(following)(h))
+        h = torch.relu(h + next(following)(torch.relu(next(following)(h))))
+        found.append(h)
+    return found
+
+
+def channel_inputs(x: Tensor) -> Tensor:
+    """Turn cases (B, C, T) into the network's input (B C, 2, points): each channel and its difference, z-scored."""
+    points = next((points for points in POINTS if points >= x.shape[2]), POINTS[-1])
+    series = x.flatten(0, 1).unsqueeze(1)
+    if x.shape[2] != points:
+        series = F.interpolate(series, points, mode="linear", align_corners=True)
+    series = _z_scored(series, NO_SPREAD)
+    change = series.diff(dim=2)
+    return torch.cat([series, _z_scored(torch.cat([change[..., :1], change], dim=2), NO_CHANGE)], dim=1)
+
+
+def _z_scored(x: Tensor, least: float) -> Tensor:
+    """Give each row mean 0 and deviation 1; one that hardly changes becomes 0."""
+    centred, largest = x - x.mean(dim=-1, keepdim=True), x.abs().amax(dim=-1, keepdim=True)
+    deviation = centred.square().mean(dim=-1, keepdim=True).sqrt()
+    return torch.where(deviation > least * largest, centred / deviation, 0.0)
+
+
+def join_channels(x: Tensor, n_channels: int) -> Tensor:
+    """Join what was found for each channel, (B, C, n) -> (B, joined_dim).
+
+    A few channels stand side by side. Of many, or of any number, mean and deviation over the channels are kept.
+    """
+    if 1 <= n_channels <= BESIDE:
+        return x.flatten(1)
+    return torch.cat([x.mean(dim=1), (x.var(dim=1, correction=0) + FLOOR).sqrt()], dim=1)
+
+
+def joined_dim(n_channels: int, n: int) -> int:
+    """Return the length of what `join_channels` makes of n numbers for each channel."""
+    return (n_channels if 1 <= n_channels <= BESIDE else 2) * n
+
+
+def _stretching(before: int, after: int, like: Tensor) -> Tensor:
+    """Return the matrix (before, after) that reads between points; a product has the same gradient every time."""
+    places = torch.linspace(0, before - 1, after, dtype=like.dtype, device=like.device)
+    return (1 - (places - torch.arange(before, dtype=like.dtype, device=like.device).unsqueeze(1)).abs()).clamp_min(0)
