@@ -90,7 +90,9 @@ class Compression:
             sizes = [size for size, _ in parts]
             counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, sizes)]
             shares = torch.tensor([weight for _, weight in parts], dtype=x.dtype, device=x.device)
-            scale = scale / (torch.stack(counts).sqrt() / shares).repeat_interleave(torch.tensor(sizes, device=x.device))
+            scale = scale / (torch.stack(counts).sqrt() / shares).repeat_interleave(
+                torch.tensor(sizes, device=x.device)
+            )
         components, variances = _principal((x - mean) * scale, n_components)
         if exactly:
             lacking = n_components - len(variances)
@@ -182,7 +184,9 @@ class Composition:
             kept.setdefault(part, {})[key] = tensor
         made = cls(**{name: PARTS[name].from_tensors(own) for name, own in kept.items()})
         sizes = set() if made.compression is None else {len(made.compression.mean), len(made.compression.weight)}
-        if any(part.n_channels != n_channels for part in made.beside) or sizes - {replace(made, compression=None).dim(pooled)}:
+        if any(part.n_channels != n_channels for part in made.beside) or sizes - {
+            replace(made, compression=None).dim(pooled)
+        }:
             raise InputError(f"the parts beside its encoder are not for {n_channels} channels and {pooled} features")
         return made
 
@@ -448,7 +452,9 @@ def check_features(features: Mapping[str, Any]) -> None:
         if (count := features[name]) and not (is_whole(count, 1) and count <= MOST_COMPONENTS):
             raise InputError(f"{name} must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {count!r}.")
     if features["n_components"] and features["length"]:
-        raise InputError("n_components is the most numbers of a vector, length their exact number. Set one of them to 0.")
+        raise InputError(
+            "n_components is the most numbers of a vector, length their exact number. Set one of them to 0."
+        )
 
 
 def fit_composition(

@@ -39,14 +39,19 @@ TYPES = {str(kind).removeprefix("torch."): kind for kind in (torch.float32, torc
 
 
 def save_pretrained(
-    directory: str | Path, encoder: Encoder, provenance: Mapping[str, Any], beside: Mapping[str, Tensor]
+    directory: str | Path,
+    encoder: Encoder,
+    provenance: Mapping[str, Any],
+    beside: Mapping[str, Tensor],
+    *,
+    half: bool = False,
 ) -> Path:
     """Write the folder, in place of a model that is there; other files in it stay.
 
-    `beside` are tensors that belong to the model and not to its encoder.
+    `beside` are tensors that belong to the model and not to its encoder. `half` keeps 16 bits of each number.
     """
     folder = Path(directory)
-    weights = _serialised(encoder, beside)
+    weights = _serialised(encoder, beside, half)
     digest = hashlib.sha256(weights).hexdigest()
     forms = {name: {"shape": list(t.shape), "type": str(t.dtype).removeprefix("torch.")} for name, t in beside.items()}
     config = plain_json(
@@ -203,9 +208,11 @@ def check_weights(
         raise error(f"{source} holds NaN or inf in {', '.join(lost[:3])}. Train and save it again.")
 
 
-def _serialised(encoder: Encoder, beside: Mapping[str, Tensor]) -> bytes:
+def _serialised(encoder: Encoder, beside: Mapping[str, Tensor], half: bool = False) -> bytes:
     """Return the file of weights."""
     state = {**module_of(encoder).state_dict(), **{BESIDE + name: tensor for name, tensor in beside.items()}}
+    if half:
+        state = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in state.items()}
     # Cloned, because tensors that share memory, as tied weights do, cannot be written.
     return save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
 
@@ -252,6 +259,7 @@ def _tensors(
     size = sum(tensor.numel() * tensor.itemsize for tensor in everything.values())
     tensors = load(_weights(folder, str(config["weights"]["sha256"]), most=2 * size + LARGEST_HEADER))
     check_weights(str(folder / WEIGHTS), tensors, everything)
+    tensors = {name: tensor.to(everything[name].dtype) for name, tensor in tensors.items()}  # 16 bits become 32
     return {name: tensors[name] for name in wanted}, {name.removeprefix(BESIDE): tensors[name] for name in beside}
 
 

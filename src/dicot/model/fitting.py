@@ -121,7 +121,9 @@ class EncoderEstimator(BaseEstimator, ABC):
             settings["encoder"] = files.qualified_name(type(self.encoder))
         return settings
 
-    def _save(self, directory: str | Path, about: Mapping[str, Any], beside: Mapping[str, Tensor]) -> Path:
+    def _save(
+        self, directory: str | Path, about: Mapping[str, Any], beside: Mapping[str, Tensor], *, half: bool = False
+    ) -> Path:
         """Write a folder; `about` is what this kind of estimator says beside what both do."""
         fitted = {
             "recipe": self.recipe_.to_dict(),
@@ -131,7 +133,8 @@ class EncoderEstimator(BaseEstimator, ABC):
             "n_features_in": getattr(self, "n_features_in_", None),
         }
         settings = {**self._settings(), "random_state": self.seed_}
-        return files.save_pretrained(directory, self.encoder_, {"estimator": settings, **about, **fitted}, beside)
+        about = {"estimator": settings, **about, **fitted}
+        return files.save_pretrained(directory, self.encoder_, about, beside, half=half)
 
     @classmethod
     def _load(

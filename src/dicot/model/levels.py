@@ -58,6 +58,6 @@ class Levels:
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Levels":
         """Make levels of what `tensors` gave."""
         form = tensors["form"].tolist()
-        if len(form) != 2 or not 0 <= form[0]:
+        if len(form) != 2 or not form[0] >= 0:
             raise InputError(f"the levels' form {form} is not a number of channels and a flag")
         return cls(form[0], bool(form[1]))

@@ -23,7 +23,12 @@ __all__ = [
     "encoder_name",
 ]
 
-ENCODERS: dict[str, type[Encoder]] = {"inception_time": InceptionTime, "fcn": FCN, "resnet": ResNet, "universal": Universal}
+ENCODERS: dict[str, type[Encoder]] = {
+    "inception_time": InceptionTime,
+    "fcn": FCN,
+    "resnet": ResNet,
+    "universal": Universal,
+}
 
 
 def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:

@@ -278,9 +278,7 @@ class Encoder(nn.Module, ABC):
         return lambda x: network(x).mean(dim=-1, dtype=torch.promote_types(x.dtype, torch.float32))
 
     @contextmanager
-    def prepared(
-        self, n_times: int, dtype: torch.dtype | None = None, *, pooled: bool = False
-    ) -> Iterator[Prepared]:
+    def prepared(self, n_times: int, dtype: torch.dtype | None = None, *, pooled: bool = False) -> Iterator[Prepared]:
         """Give what `frozen`, or where it is `pooled` `frozen_embed`, makes; kept while the weights stay the same.
 
         To prepare a network takes longer than to embed a single case. One caller at a time has it, because it works in
