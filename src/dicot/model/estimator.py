@@ -327,7 +327,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             if kind is not None:
                 method = build_method(kind, encoder, used.params)
                 kept, budget = Checkpoint.of(checkpoint), preset.minutes if minutes is None else minutes
-                watched = callbacks(on_step) if budget is None else (*callbacks(on_step), partial(is_over, 60 * budget))
+                watched: list[OnStep] = [*callbacks(on_step)]
+                if budget is not None:
+                    watched.append(partial(is_over, 60 * budget))
                 run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, watched, weights)
             elif name in CONTROLS:
                 CONTROLS[name](encoder, train, self.device)
