@@ -85,10 +85,10 @@ def _made_up(count: int, n: int, half: int, rng: np.random.Generator) -> Array:
     x = np.where(one() < 0.4, x * swelling, x)
     steps = _z_scored(np.sin(2 * np.pi * (time * np.exp(one(0, 3)) + one())) > one(-1, 1))
     x = np.where(one() < 0.3, one(0, 0.6) * x + steps, x)
-    bump = np.exp(-(((time - one()) / one(0.01, 0.11)) ** 2))
-    return np.where(one() < 0.4, x + one(-8, 8) * bump, x)
+    bump: Array = np.exp(-(((time - one()) / one(0.01, 0.11)) ** 2))
+    return np.asarray(np.where(one() < 0.4, x + one(-8, 8) * bump, x))
 
 
 def _z_scored(x: Array) -> Array:
     deviation = x.std(axis=1, keepdims=True)
-    return (x - x.mean(axis=1, keepdims=True)) / np.where(deviation > 0, deviation, 1.0)
+    return np.asarray((x - x.mean(axis=1, keepdims=True)) / np.where(deviation > 0, deviation, 1.0))
