@@ -5,6 +5,7 @@ ENCODER_GRAPHS and POOLED are where a new one is registered. Convolutions of the
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 from torch import Tensor, nn
@@ -189,8 +190,8 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
     z = graph.add("Concat", *parts, axis=1)
     if composition.compression is None:
         return z
-    mean, weight = _numbers(composition.compression.mean), _numbers(composition.compression.weight)
-    return graph.add("MatMul", graph.add("Sub", z, mean), weight)
+    mean, *factors = map(_numbers, composition.compression.tensors().values())
+    return reduce(partial(graph.add, "MatMul"), factors, graph.add("Sub", z, mean))
 
 
 def probabilities(graph: Graph, vectors: str, head: Head) -> str:
