@@ -101,8 +101,8 @@ class Compression:
         lacking = n_components - len(variances) if exactly else 0
         variances = F.pad(variances, (0, lacking))
         # Few components are turned into many numbers behind the product, which is the smaller for it.
-        turned = np.eye(n_components, len(components)) if lacking else components.cpu().numpy()
-        turned = torch.from_numpy(equalised(turned, variances.cpu().numpy()))
+        own = np.eye(n_components, len(components)) if lacking else components.cpu().numpy()
+        turned = torch.from_numpy(equalised(own, variances.cpu().numpy()))
         rows = components if lacking else turned.to(x.device)
         weight = ((rows / variances.mean().sqrt()).T * scale.unsqueeze(1)).float().contiguous().cpu()
         return cls(mean.float().cpu(), weight, turned.T.float().contiguous() if lacking else None)
