@@ -61,6 +61,10 @@ class Compression:
     weight: Tensor  # (F, n), or (F, r) where there are fewer components than numbers
     turn: Tensor | None = None  # (r, n), there
 
+    def __post_init__(self) -> None:
+        # Each column in one piece: a single case would otherwise wait for memory twice as long.
+        object.__setattr__(self, "weight", self.weight.T.contiguous().T)
+
     @classmethod
     def fit(
         cls,
@@ -120,12 +124,12 @@ class Compression:
     def transform(self, z: Tensor) -> Tensor:
         """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
         rows = z - self.mean
-        rows = (rows if len(z) > 1 else rows.repeat(2, 1)) @ self.weight
+        rows = (rows if len(z) > 1 else torch.cat([rows, rows])) @ self.weight
         return (rows if self.turn is None else rows @ self.turn)[: len(z)]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""
-        return {name: tensor for name, tensor in vars(self).items() if tensor is not None}
+        return {name: tensor.contiguous() for name, tensor in vars(self).items() if tensor is not None}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
@@ -406,7 +410,8 @@ def embed_into(
         _refuse_length(encoder, x, device, composer)
     shape = _shape(encoder, x.shape[2], pooling, composer)
     home, dtype = home_of(encoder)
-    in_training = [module for module in encoder.inner_modules().all if module.training]
+    modules = encoder.inner_modules()
+    in_training = [module for module in modules.all if module.training]
     if in_training:
         encoder.eval()
     if home != device:
@@ -420,7 +425,7 @@ def embed_into(
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _pooling(encoder, x.shape[2], rule, halved) as compute:
                 compute = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
-                graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
+                graphs = not modules.have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
         if home != device:
