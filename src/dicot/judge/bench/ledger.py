@@ -224,9 +224,9 @@ def _result(cells: Row) -> Result:
     values = {name: float(cells[name]) for name in metrics}
     draw, contender = _cell(cells.get(DRAW, 1), "INTEGER"), cells[CONTENDER]
     old = config.get("settings", {}).get("preset")
-    if (name := RENAMED.get((old, config.get("preset")))) is not None:
-        contender = name + contender.removeprefix(old) if contender.startswith(old) else contender
-        config["settings"]["preset"] = name
+    if (today := RENAMED.get((old, config.get("preset")))) is not None:
+        contender = today + contender.removeprefix(old) if contender.startswith(old) else contender
+        config["settings"]["preset"] = today
         facts |= {"config": canonical(config), "key": key_of(config)}
     return Result(suite=cells[SUITE], contender=contender, draw=draw, values=values, **facts)
 

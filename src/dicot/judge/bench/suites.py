@@ -160,24 +160,22 @@ def preset_contender(name: str, **settings: Any) -> Contender:
 
 # The control of the box: the same encoder, features and vectors, and weights that nothing was learned by.
 UNTRAINED = Contender("instant untrained", "random", {}, {"preset": "instant"})
-# The presets, and "instant" with a part less or with another one. No name has a comma, so that --only takes it.
+# "instant" with a part less or with another one. No name has a comma, so that --only takes it.
+CHANGES: dict[str, dict[str, Any]] = {
+    "encoder alone": {"bank": 0, "levels": False},
+    "without bank": {"bank": 0},
+    "without contests": {"bank": 1008},
+    "without levels": {"levels": False},
+    "uncompressed": {"length": 0},
+    "of 128 numbers": {"length": 128},
+}
 VARIANTS: dict[str, Contender] = {
-    contender.name: contender
-    for contender in (
+    one.name: one
+    for one in (
         Contender("dicot", "dicot"),
         *(preset_contender(name) for name in JUDGED if name in PRESETS),
         UNTRAINED,
-        *(
-            replace(preset_contender("instant", **settings), name=f"instant {what}")
-            for what, settings in {
-                "encoder alone": {"bank": 0, "levels": False},
-                "without bank": {"bank": 0},
-                "without contests": {"bank": 1008},
-                "without levels": {"levels": False},
-                "uncompressed": {"length": 0},
-                "of 128 numbers": {"length": 128},
-            }.items()
-        ),
+        *(replace(preset_contender("instant", **own), name=f"instant {what}") for what, own in CHANGES.items()),
     )
 }
 
