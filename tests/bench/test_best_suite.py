@@ -8,17 +8,18 @@ import pytest
 
 from dicot.data.datasets.standins import HAPT, SISFALL
 from dicot.judge.bench.ledger import read_contents, read_records, write_table
-from dicot.judge.bench.suites import JUDGED, RIVALS, VARIANTS, SuiteOptions, at_hand, suite_jobs
-from dicot.judge.classical import CLASSICAL
+from dicot.judge.bench.suites import VARIANTS, SuiteOptions, at_hand, suite_jobs
 from dicot.judge.result import CONTROL, canonical, key_of
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import PRESETS
 from dicot.nets.encoders import Universal
 
-PRESETS_THERE = {name for name in JUDGED if name in PRESETS}
-EVERYONE = {*PRESETS_THERE, "dicot", "tstcc", "cost", "tnc", "instant untrained", *CONTROLS}
-EVERYONE |= {name for name in RIVALS if name in CLASSICAL}
+JUDGED = {"instant", "best", "best-2026.11"}
+EVERYONE = {
+    *(*JUDGED, "dicot", "tstcc", "cost", "tnc", "instant untrained", *CONTROLS),
+    *("minirocket", "hydra-multirocket", "quant", "catch22", "stats-spectrum"),
+}
 SETS = ("GunPoint", "NATOPS", "hapt")
 PROTOCOLS = (
     *("ridge", "linear", "few_1pct", "few_5", "few_10"),
@@ -36,13 +37,12 @@ def test_everyone_is_scored_by_every_protocol_with_three_seeds():
         for protocol in PROTOCOLS
         for seed in (1, 2, 3)
     }
-    wanted |= {(name, data, "cost", 1) for name in (*PRESETS_THERE, "dicot") for data in SETS}
+    wanted |= {(name, data, "cost", 1) for name in (*JUDGED, "dicot") for data in SETS}
     found = [(job.contender.name, job.source.name, job.protocol, job.seed) for job in jobs]
     assert set(found) == wanted and len(found) == len(wanted)
-    assert {"instant", "best-2026.11", "minirocket"} <= {job.contender.name for job in jobs}
     assert {job.subsets for job in jobs if job.protocol.startswith(("few_", "semi_"))} == {"per-seed"}
     used = {job.contender.make(1).preset for job in jobs if job.contender.kind in METHODS}
-    assert used == PRESETS_THERE - {"instant"} | {"paper"}
+    assert used == JUDGED - {"instant"} | {"paper"}
 
 
 def test_a_preset_brings_the_controls_and_its_own_one_along():
@@ -116,7 +116,7 @@ def test_every_variant_differs_from_the_preset_in_what_its_name_says():
     changed = {
         "encoder alone": {"bank": 0, "levels": False},
         "without bank": {"bank": 0},
-        "without contests": {"bank": 1008},
+        "without contests": {"bank": 2016},
         "without levels": {"levels": False},
         "uncompressed": {"length": 0},
         "of 128 numbers": {"length": 128},

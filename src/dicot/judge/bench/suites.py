@@ -14,7 +14,7 @@ from dicot.data.conversion import check_policies
 from dicot.data.datasets import DATASETS, family_of, is_path, spelled, stand_ins, stands_in_for, transfer_channels
 from dicot.data.datasets.names import DEVELOPMENT, LARGE, UCR, UEA
 from dicot.data.datasets.standins import SISFALL
-from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.judge.classical import BEYOND_PAPER, CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.judge.protocols import MODEL_PROTOCOLS, every_protocol
@@ -56,9 +56,12 @@ def controls(*protocols: str) -> list[Entry]:
     return [(Contender(name, name), protocols) for name in CONTROLS]
 
 
-def classical(*protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> list[Entry]:
-    """Every baseline; raw features and all others may have protocols of their own beside those of everybody."""
-    return [(Contender(name, name), (*protocols, *(raw if name in RAW_FEATURES else others))) for name in CLASSICAL]
+def classical(
+    *protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = (), without: Sequence[str] = ()
+) -> list[Entry]:
+    """Every baseline, but for some; raw features and all others may have protocols of their own beside everybody's."""
+    chosen = [name for name in CLASSICAL if name not in without]
+    return [(Contender(name, name), (*protocols, *(raw if name in RAW_FEATURES else others))) for name in chosen]
 
 
 def whole(name: str) -> Pair:
@@ -148,8 +151,7 @@ SEEDS = (1, 2, 3)
 SCORED = ("ridge", "linear", "few_1pct", "few_5", "few_10", "semi_1pct", "semi_5", "semi_10", "knn_all", "clustering")
 COST = "cost"  # the protocol that measures a fit
 JUDGED = ("instant", "best", "best-2026.11")
-TRAINED = ("dicot", "tstcc", "cost", "tnc")
-RIVALS = ("minirocket", "hydra-multirocket", "quant", "catch22", "stats-spectrum")
+RIVALS = ("dicot", "tstcc", "cost", "tnc", "minirocket", *BEYOND_PAPER)
 PARTS_SCORED = ("ridge", "few_5", "semi_5", "knn_all", "clustering")
 
 
@@ -164,7 +166,7 @@ UNTRAINED = Contender("instant untrained", "random", {}, {"preset": "instant"})
 CHANGES: dict[str, dict[str, Any]] = {
     "encoder alone": {"bank": 0, "levels": False},
     "without bank": {"bank": 0},
-    "without contests": {"bank": 1008},
+    "without contests": {"bank": 2016},
     "without levels": {"levels": False},
     "uncompressed": {"length": 0},
     "of 128 numbers": {"length": 128},
@@ -173,7 +175,7 @@ VARIANTS: dict[str, Contender] = {
     one.name: one
     for one in (
         Contender("dicot", "dicot"),
-        *(preset_contender(name) for name in JUDGED if name in PRESETS),
+        *(preset_contender(name) for name in JUDGED),
         UNTRAINED,
         *(replace(preset_contender("instant", **own), name=f"instant {what}") for what, own in CHANGES.items()),
     )
@@ -193,8 +195,7 @@ def best(options: SuiteOptions) -> list[Job]:
     What the presets and Di-COT cost is measured by fits of their own, with one seed.
     """
     options = replace(options, subsets=options.subsets or PER_SEED)  # the spread then shows the labelled cases too
-    presets = [preset_contender(name) for name in JUDGED if name in PRESETS]
-    others = [Contender(name, name) for name in (*TRAINED, *(name for name in RIVALS if name in CLASSICAL))]
+    presets, others = [preset_contender(name) for name in JUDGED], [Contender(name, name) for name in RIVALS]
     entries: list[Entry] = [*((one, SCORED) for one in (*presets, *others, UNTRAINED)), *controls(*SCORED)]
     pairs = [whole(name) for name in options.sets or at_hand()]
     measured: list[Entry] = [(one, (COST,)) for one in (*presets, Contender("dicot", "dicot"))]

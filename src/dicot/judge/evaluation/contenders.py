@@ -114,7 +114,9 @@ class Contender:
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
         settings |= {"method_params": dict(self.method_params), "random_state": seed}
-        return TimeSeriesEmbedder(self.kind, **grouped(settings))
+        # A preset may fit few cases by another one, unless a method is named.
+        own = "preset" in self.settings and find_preset(self.settings["preset"]).method == self.kind
+        return TimeSeriesEmbedder(None if own else self.kind, **grouped(settings))
 
 
 def _needs_labels(method: Any) -> bool:
