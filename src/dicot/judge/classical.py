@@ -221,7 +221,8 @@ def _stats_and_spectrum(X: Floats) -> Floats:
     whole = np.minimum(ends.astype(int), n - 1)
     upto = sums[..., whole] + (ends - whole) * amplitudes[..., whole]
     bands = np.log(np.maximum(np.diff(upto) * (BANDS / n), 0) + FAINT)
-    return np.concatenate([np.stack(levels, axis=2), bands], axis=2).reshape(len(x), -1)
+    side_by_side: Floats = np.concatenate([np.stack(levels, axis=2), bands], axis=2).reshape(len(x), -1)
+    return side_by_side
 
 
 def _piecewise(features: Callable[[Floats], Any], X: Floats) -> Floats:
