@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 AT = "RECORDING@SECONDS"
 INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
 
+DATA = "a data set by name (`dicot list datasets`), a file of cases, a corpus, or"
 DataArgument = Annotated[
     str,
     typer.Argument(
-        help="A data set by name (`dicot list datasets`), a file of cases, a corpus, or, with --window or a dicot.toml "
-        "beside them, a folder, a pattern or a file of recordings."
+        help=f"{DATA.capitalize()}, with --window or a dicot.toml beside them, a folder, a pattern or a file of "
+        "recordings."
     ),
 ]
 VectorsArgument = Annotated[Path, typer.Argument(help="Vectors that `dicot embed` wrote.")]
