@@ -135,7 +135,8 @@ INSTANT = Preset(
     levels=True,
     length=512,
 )
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST_2026_11)}
+BEST = replace(BEST_2026_11, name="best")
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST, BEST_2026_11)}
 DEFAULT_PRESET = INSTANT.name
 METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
 
