@@ -20,7 +20,7 @@ from dicot.data.cases import Array, Cases
 from dicot.data.preparation import Preparation
 from dicot.model.embedding import Composition, Compression, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.files import WEIGHTS
+from dicot.model.files import CONFIG, WEIGHTS
 from dicot.model.levels import Levels
 from dicot.model.runs import pretrain_into
 from dicot.nets.encoders import Universal
@@ -29,6 +29,7 @@ from dicot.nets.encoders.universal import ANY, POINTS
 N_SERIES = 131_072  # of a pool
 SHORTEST = 64  # time steps of a stretch that is drawn from a longer case
 LENGTH = 512  # numbers of a vector
+DIM = 192  # of the encoder
 REFERENCE = 200  # cases of each source that the components are found in
 CARD = "card.md"
 TRAINING = "training"  # the folder of the run, inside that of the model
@@ -86,16 +87,27 @@ def _cases(cases: Cases, rows: Array, at_once: int = 1024) -> Iterator[Array]:
 
 
 def pretrain_universal(
-    folder: Path, sources: Mapping[str, Cases], *, settings: Mapping[str, Any], seed: int, device: str, **run: Any
+    folder: Path,
+    sources: Mapping[str, Cases],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+    device: str,
+    n_series: int = N_SERIES,
+    **run: Any,
 ) -> str:
     """Train an encoder on a pool, find the components of its vectors, and save a model that needs no fit.
 
     A run that was killed goes on from its checkpoint. `settings` are arguments of the estimator that win over SETTINGS,
-    `run` those of `pretrain_into`. Return a sentence on what happened.
+    those that are mappings entry by entry; `run` are those of `pretrain_into`. Return a sentence on what happened.
     """
-    chosen = {**SETTINGS, **settings, "encoder": Universal(1), "random_state": seed, "device": device}
+    if (folder / CONFIG).exists() and not (folder / TRAINING).exists() and not run.get("overwrite"):
+        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+    chosen = {**SETTINGS, **settings, "random_state": seed, "device": device}
+    chosen |= {name: {**SETTINGS[name], **settings.get(name, {})} for name in ("method_params", "recipe", "features")}
+    chosen |= {"encoder": Universal(1, chosen.pop("dim", DIM))}
     model = TimeSeriesEmbedder(METHOD, **chosen)
-    said = pretrain_into(folder / TRAINING, model, make_pool(sources, seed=seed), **run)
+    said = pretrain_into(folder / TRAINING, model, make_pool(sources, n_series, seed), **run)
     trained = TimeSeriesEmbedder.from_pretrained(folder / TRAINING, device=device)
     made = universal_model(trained, sources)
     made.save_pretrained(folder, half=True)
