@@ -1,9 +1,10 @@
 """dicot embed: turn cases into vectors, with a saved model or the one in the box."""
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -55,6 +56,7 @@ def embed(
     data, model = what[-1], in_box(what[0] if len(what) > 1 else BASE)
     reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
     said.rest()
+    how |= opt.given(missing=reading.get("missing"))
     # On Ray too it is loaded here: what cannot be used is refused before any process is started.
     load = partial(load_embedder, model.absolute(), **how)
     embedder = load(device="cpu" if ray else device, verbose=Path(data).is_file())
@@ -180,21 +182,24 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
 
 
 def load_embedder(
-    model: Path, device: str, precision: str | None = None, verbose: bool = False
+    model: Path, device: str, precision: str | None = None, missing: str | None = None, verbose: bool = False
 ) -> "TimeSeriesEmbedder | OnnxEmbedder":
     """Load the model with what computes it; only torch takes a device and a precision."""
+    embedder: Any
     if model.suffix != ".onnx":
         from dicot.model.estimator import TimeSeriesEmbedder
 
         embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
         features = {**(embedder.features or {}), **opt.given(precision=precision)}
         embedder.set_params(verbose=verbose, features=features)
-        return embedder
-    if device not in ("auto", "cpu") or precision is not None:
+    elif device not in ("auto", "cpu") or precision is not None:
         raise InputError("A device and a precision are torch's; an .onnx file runs on the CPU. Leave them out.")
-    from dicot.model.deployed import OnnxEmbedder
+    else:
+        from dicot.model.deployed import OnnxEmbedder
 
-    return OnnxEmbedder(model)
+        embedder = OnnxEmbedder(model)
+    embedder.preparation_ = replace(embedder.preparation_, **opt.given(missing=missing))
+    return cast("TimeSeriesEmbedder | OnnxEmbedder", embedder)
 
 
 def hash_of(model: Path) -> str:

@@ -78,7 +78,7 @@ def _embedded(data: str, reading: dict[str, Any]) -> Path:
     from dicot.store.vectors import read_vectors
 
     out, model = _place(data), in_box(BASE)
-    load = partial(load_embedder, model, verbose=True)
+    load = partial(load_embedder, model, missing=reading.get("missing"), verbose=True)
     source = find_source(data, reading, 0, out)
     if source.corpus is not None:
         out = out.with_suffix("")
@@ -88,7 +88,8 @@ def _embedded(data: str, reading: dict[str, Any]) -> Path:
         held = read_vectors(out).source
         if held is None or held.data not in ((data,), (str(Path(data).expanduser().absolute()),)):
             raise InputError(f"{out} is there already, and not made of {data}. Move it, or use another folder.")
-        if is_current(held, hash_of(model), data, source.options):
+        said = source.recorded or "missing" not in reading  # else it is not recorded
+        if said and is_current(held, hash_of(model), data, source.options):
             typer.echo(f"Vectors: {out} is up to date.")
             return out
     embed_source(load(device="auto"), model, source, out)

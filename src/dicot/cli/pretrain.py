@@ -69,7 +69,7 @@ def pretrain(
     from dicot.core.processes.ranks import join_ranks
     from dicot.methods import METHODS
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.model.presets import find_preset, preset_name
+    from dicot.model.presets import FROZEN, find_preset, preset_name
     from dicot.model.runs import pretrain_into
 
     reading, settings = said.take(*opt.READING), said.take_model()
@@ -77,6 +77,8 @@ def pretrain(
     run = _limits(said, device)
     trained = method or find_preset(preset_name(preset, method)).method
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
+    if trained == FROZEN and steps and not place.rank:
+        opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
     source = find_source(data[0], reading)
     name, train = data[0], source.corpus or (source.windows() if source.recorded else None)
     if train is None:
@@ -151,8 +153,8 @@ def _pretrain_universal(
         cases = source.corpus or (source.windows() if source.recorded else source.split(**policies).train)
         typer.echo(f"{name}: {len(cases)} cases, {cases.n_channels} channel(s), {cases.n_times} time steps")
         sources[name] = cases
-    how = {"settings": {**settings, "verbose": True}, "seed": seed, "device": device, "overwrite": overwrite}
-    typer.echo(pretrain_universal(out, sources, **how, **pool, **run))
+    how: dict[str, Any] = {"settings": {**settings, "verbose": True}, "seed": seed, "device": device}
+    typer.echo(pretrain_universal(out, sources, **how, overwrite=overwrite, **pool, **run))
     typer.echo(
         f"Use it: dicot embed {shlex.quote(str(out))} DATA --out vectors.parquet; or in Python, with a bank beside it, "
         f'TimeSeriesEmbedder(preset="instant").fit(X, initial={str(out)!r})'
