@@ -43,7 +43,8 @@ def pretrain(
 
     With --universal it is a model as the one in the box: it takes any number of channels and time steps, and needs no
     fit. --set takes what has no option: encoder, dim, batch_size, lr, pooling, bank, n_components, missing, unequal,
-    scale, rate, memory and others, the settings of the method, such as k=[2,5], and with --universal n_series.
+    scale, rate, memory and others, the settings of the method, such as k=[2,5], and with --universal n_series and
+    synthetic.
     """
     again = shlex.join(["dicot", *sys.argv[1:]])
     place = find_place()
@@ -139,7 +140,7 @@ def _pretrain_universal(
 
     if twice := [name for name, count in Counter(data).items() if count > 1]:
         raise InputError(f"{twice[0]} is named twice. Name each DATA once: a pool takes more of what has more.")
-    reading, pool = said.take(*opt.READING), said.take("n_series")
+    reading, pool = said.take(*opt.READING), said.take("n_series", "synthetic")
     missing = {"missing": reading.get("missing", "interpolate")}
     policies = {"unequal": "resample", **said.take("unequal"), **missing}
     run, settings = _limits(said, device), settings | said.take("dim") | {"recipe": said.take(*opt.RECIPE)}
@@ -153,8 +154,8 @@ def _pretrain_universal(
         cases = source.corpus or (source.windows() if source.recorded else source.split(**policies).train)
         typer.echo(f"{name}: {len(cases)} cases, {cases.n_channels} channel(s), {cases.n_times} time steps")
         sources[name] = cases
-    how: dict[str, Any] = {"settings": {**settings, "verbose": True}, "seed": seed, "device": device}
-    typer.echo(pretrain_universal(out, sources, **how, overwrite=overwrite, **pool, **run))
+    how: dict[str, Any] = {"settings": {**settings, "verbose": True}, "pool": pool, "seed": seed, "device": device}
+    typer.echo(pretrain_universal(out, sources, **how, overwrite=overwrite, **run))
     typer.echo(
         f"Use it: dicot embed {shlex.quote(str(out))} DATA --out vectors.parquet; or in Python, with a bank beside it, "
         f'TimeSeriesEmbedder(preset="instant").fit(X, initial={str(out)!r})'

@@ -5,7 +5,7 @@ they need no fit, always have the same length, and those of different data sets 
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,18 @@ from torch import Tensor
 
 from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
-from dicot.data import Windows
 from dicot.data.cases import Array, Cases
 from dicot.data.preparation import Preparation
 from dicot.model.embedding import Composition, Compression, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import CONFIG, WEIGHTS
 from dicot.model.levels import Levels
+from dicot.model.pool import make_pool, read_cases
 from dicot.model.runs import pretrain_into
 from dicot.nets.encoders import Universal
 from dicot.nets.encoders.universal import ANY, POINTS
+from dicot.train.record import History
 
-N_SERIES = 131_072  # of a pool
-SHORTEST = 64  # time steps of a stretch that is drawn from a longer case
 LENGTH = 512  # numbers of a vector
 DIM = 192  # of the encoder
 REFERENCE = 200  # cases of each source that the components are found in
@@ -40,50 +39,9 @@ SETTINGS: dict[str, Any] = {
         "channel_drop": 0.0, "lengths": POINTS,
     },
     "recipe": {"batch_size": 1024, "lr": 1e-3, "weight_decay": 0.01, "betas": (0.9, 0.95), "warmup": 0.04},
-    "steps": 6000,
+    "steps": 9000,
     "features": {"pooling": "own"},
 }  # fmt: skip
-
-
-def make_pool(sources: Mapping[str, Cases], n_series: int = N_SERIES, seed: int = 0) -> Windows:
-    """Draw series (n, 1, 512) from all sources, z-scored: as many of each as the root of what it has.
-
-    A series is a channel of a case, every other one a stretch of it, 64 time steps or more. Constant ones are left out.
-    """
-    if not sources:
-        raise InputError("A pool needs a source, such as a data set or a folder of recordings.")
-    sizes = np.sqrt([len(cases) * cases.n_channels for cases in sources.values()])
-    counts = np.maximum(1, np.round(n_series * sizes / sizes.sum())).astype(int)
-    drawn = [
-        _drawn(cases, count, np.random.default_rng([seed, number]))
-        for number, (cases, count) in enumerate(zip(sources.values(), counts.tolist(), strict=True))
-    ]
-    series = np.concatenate(drawn)
-    centred = series - series.mean(axis=1, keepdims=True)
-    deviation = centred.std(axis=1, keepdims=True)
-    kept = deviation[:, 0] > 1e-6 * np.abs(series).max(axis=1)
-    if kept.sum() < 2:
-        raise InputError(f"The pool has {kept.sum()} series that are not constant. Add sources.")
-    return Windows((centred[kept] / deviation[kept]).astype(np.float32)[:, None], name=f"pool of {', '.join(sources)}")
-
-
-def _drawn(cases: Cases, count: int, rng: np.random.Generator) -> Array:
-    n_times = cases.n_times
-    rows, channels = np.sort(rng.integers(len(cases), size=count)), rng.integers(cases.n_channels, size=count)
-    lengths = np.full(count, n_times)
-    if n_times > SHORTEST:
-        lengths[::2] = np.exp(rng.uniform(np.log(SHORTEST), np.log(n_times), size=len(lengths[::2]))).astype(int)
-    starts = (rng.random(count) * (n_times - lengths + 1)).astype(int)
-    time, series = np.arange(n_times), np.empty((count, POINTS[-1]), np.float32)
-    for number, case in enumerate(_cases(cases, rows)):
-        places = starts[number] + np.linspace(0, lengths[number] - 1, POINTS[-1])
-        series[number] = np.interp(places, time, case[channels[number]])
-    return series
-
-
-def _cases(cases: Cases, rows: Array, at_once: int = 1024) -> Iterator[Array]:
-    for first in range(0, len(rows), at_once):
-        yield from np.asarray(cases[rows[first : first + at_once]])
 
 
 def pretrain_universal(
@@ -91,15 +49,16 @@ def pretrain_universal(
     sources: Mapping[str, Cases],
     *,
     settings: Mapping[str, Any],
+    pool: Mapping[str, Any] | None = None,
     seed: int,
     device: str,
-    n_series: int = N_SERIES,
     **run: Any,
 ) -> str:
     """Train an encoder on a pool, find the components of its vectors, and save a model that needs no fit.
 
     A run that was killed goes on from its checkpoint. `settings` are arguments of the estimator that win over SETTINGS,
-    those that are mappings entry by entry; `run` are those of `pretrain_into`. Return a sentence on what happened.
+    those that are mappings entry by entry; `pool` are those of `make_pool`, `run` those of `pretrain_into`. Return a
+    sentence on what happened.
     """
     if (folder / CONFIG).exists() and not (folder / TRAINING).exists() and not run.get("overwrite"):
         raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
@@ -107,12 +66,12 @@ def pretrain_universal(
     chosen |= {name: {**SETTINGS[name], **settings.get(name, {})} for name in ("method_params", "recipe", "features")}
     chosen |= {"encoder": Universal(1, chosen.pop("dim", DIM))}
     model = TimeSeriesEmbedder(METHOD, **chosen)
-    said = pretrain_into(folder / TRAINING, model, make_pool(sources, n_series, seed), **run)
+    said = pretrain_into(folder / TRAINING, model, make_pool(sources, seed=seed, **(pool or {})), **run)
     trained = TimeSeriesEmbedder.from_pretrained(folder / TRAINING, device=device)
     made = universal_model(trained, sources)
     made.save_pretrained(folder, half=True)
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
-    write_atomic(folder / CARD, _card(made, sources, digest).encode())
+    write_atomic(folder / CARD, _card(made, trained.history_, sources, digest).encode())
     return f"{said}\nWrote {folder}: vectors of {LENGTH} numbers for any number of channels"
 
 
@@ -136,7 +95,7 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
         {
             **about,
             "encoder_": encoder,
-            "history_": trained.history_,
+            "history_": History(seconds=trained.history_.seconds),  # the losses stay with the run
             "features_": features,
             "composition_": replace(beside, compression=fitted),
             "preparation_": Preparation(unequal="pad", fingerprint=trained.preparation_.fingerprint),
@@ -149,7 +108,7 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
 
 def _some(cases: Cases) -> Array:
     rows = np.linspace(0, len(cases) - 1, min(len(cases), REFERENCE)).astype(int)
-    return np.stack(list(_cases(cases, rows))).astype(np.float32)
+    return np.stack(list(read_cases(cases, rows))).astype(np.float32)
 
 
 def _halved(tensor: Tensor) -> Tensor:
@@ -157,8 +116,8 @@ def _halved(tensor: Tensor) -> Tensor:
     return tensor.half().to(tensor.dtype) if tensor.is_floating_point() else tensor
 
 
-def _card(model: TimeSeriesEmbedder, sources: Mapping[str, Cases], digest: str) -> str:
-    recipe, history = model.recipe_, model.history_
+def _card(model: TimeSeriesEmbedder, history: History, sources: Mapping[str, Cases], digest: str) -> str:
+    recipe = model.recipe_
     rows = [f"| {name} | {len(c):,} | {c.n_channels} | {c.n_times:,} |" for name, c in sources.items()]
     return "\n".join(
         [

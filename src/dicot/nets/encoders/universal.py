@@ -7,12 +7,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded
+from dicot.core.machine_code import CFile
+from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded, home_of
 
+C = CFile("dicot.nets.encoders", "universal.c")
+TILE = 48  # channels of a tile there, on any processor
 POINTS = (256, 512)  # that a channel is brought to: the first that are not fewer than its time steps, or else the last
+STRETCHES = 4  # of a case with more time steps than that
 STEM, STRIDE = 25, 8  # taps and step of the first convolution
 KERNELS = (5, 5, 3)  # taps of the residual block of each stage
-BESIDE = 8  # channels up to which their vectors stand side by side; of more, mean and deviation are kept
+BESIDE = 6  # channels up to which their vectors stand side by side; of more, mean and deviation are kept
 ANY = 0  # as a number of channels: whatever comes
 NO_SPREAD = 1e-6  # deviation relative to the largest value that counts as none
 NO_CHANGE = 1e-3  # the same for differences, which rounding makes of a straight line
@@ -26,8 +30,10 @@ class Universal(Encoder):
 
     A channel is brought to 256 or 512 points and z-scored by itself; its first difference is a second input. A stem of
     stride 8 and three stages follow, a residual block each, with half as many points from stage to stage. `embed` pools
-    every stage by mean, maximum and deviation over time and joins the channels (see `join_channels`). `forward` gives
-    the last stage, averaged over channels and stretched to the time steps of the input.
+    every stage by mean, maximum and deviation over time and joins the channels (see `join_channels`). A case of more
+    than 512 time steps is looked at as a whole and, for its details, in four stretches of 512 as they are: the vector
+    is the mean of both. `forward` gives the last stage of the whole, averaged over channels and stretched to the time
+    steps of the input.
 
     With n_channels=0 it takes any number of them, and its vectors always have the same length.
     """
@@ -61,16 +67,21 @@ class Universal(Encoder):
     def embed(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, embed_dim) in the mode the module is in."""
         self.check_shape(x.shape)
-        return self._vectors(x, self._layers())
+        return self._vectors(x, partial(_pooled, layers=self._layers()))
 
     def frozen_embed(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
-        """Return `embed` with each BatchNorm folded into the convolution in front of it."""
-        layers = self._layers() if self.is_plain() else [_folded(*pair) for pair in self._pairs()]
+        """Return `embed` with each BatchNorm folded into the convolution in front of it; on a CPU float32 goes by C."""
+        pool: Layer
+        if not self.is_plain() and home_of(self) == (torch.device("cpu"), torch.float32) and C.library is not None:
+            pool = _Compiled(self)
+        else:
+            layers = self._layers() if self.is_plain() else [_folded(*pair) for pair in self._pairs()]
+            pool = partial(_pooled, layers=layers)
 
         def compute(x: Tensor) -> Tensor:
             self.check_shape(x.shape)
             with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
-                return self._vectors(x, layers)
+                return self._vectors(x, pool)
 
         return compute
 
@@ -82,9 +93,12 @@ class Universal(Encoder):
         if self.n_channels != ANY or len(shape) != 3:
             super().check_shape(shape)
 
-    def _vectors(self, x: Tensor, layers: Iterable[Layer]) -> Tensor:
-        parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
-        return join_channels(torch.cat(parts, dim=1).reshape(*x.shape[:2], -1), self.n_channels)
+    def _vectors(self, x: Tensor, pool: Layer) -> Tensor:
+        found = pool(x)
+        if x.shape[2] > POINTS[-1]:
+            close = pool(torch.cat([x[..., part] for part in stretches(x.shape[2])]))
+            found = (found + close.reshape(STRETCHES, *found.shape).mean(dim=0)) / 2
+        return join_channels(found.reshape(*x.shape[:2], -1), self.n_channels)
 
     def _pairs(self) -> Iterable[tuple[nn.Conv1d, nn.BatchNorm1d]]:
         return zip(self.convs, self.norms, strict=True)  # type: ignore[arg-type]
@@ -106,6 +120,46 @@ def _folded(conv: nn.Conv1d, norm: nn.BatchNorm1d) -> Layer:
     return partial(F.conv1d, weight=weight, bias=bias, stride=conv.stride, padding=conv.padding)
 
 
+def stretches(n_times: int) -> list[slice]:
+    """Return where the stretches of a long case lie: from its first time steps to its last, as evenly as possible."""
+    starts = [number * (n_times - POINTS[-1]) // (STRETCHES - 1) for number in range(STRETCHES)]
+    return [slice(start, start + POINTS[-1]) for start in starts]
+
+
+def _pooled(x: Tensor, layers: Sequence[Layer]) -> Tensor:
+    """Compute (B, C, T) -> (B C, n): mean, maximum and deviation over time of every stage."""
+    parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
+    return torch.cat(parts, dim=1)
+
+
+class _Compiled:
+    """The same in C, with weights laid out in tiles. A channel's numbers do not depend on its company."""
+
+    def __init__(self, encoder: Universal) -> None:
+        pairs, self.n = list(encoder._pairs()), 3 * sum(encoder.widths)
+        used = [0, 2, 1, 3, 5, 4, 6, 8, 7]  # the order in which `_stages` comes to them
+        self.weights = torch.cat([_tiles(*folded(*pairs[number])) for number in used])
+        self.widths = torch.tensor(encoder.widths)
+        self.padded = self.widths + -self.widths % TILE
+        self.constants = torch.tensor([NO_SPREAD, NO_CHANGE, FLOOR])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        n_rows, n_times = x.shape[0] * x.shape[1], x.shape[2]
+        out = x.new_empty(n_rows, self.n)
+        own = (self.weights, self.widths, self.padded, self.constants)
+        C.call("vectors", x.contiguous(), n_rows, n_times, points_of(n_times), *own, out)
+        return out
+
+
+def _tiles(weight: Tensor, bias: Tensor) -> Tensor:
+    """Lay out the weight (O, I, taps) and bias of a convolution as the C function reads them, with zeros at the end."""
+    n_out, n_in, taps = weight.shape
+    beyond = -n_out % TILE
+    whole = F.pad(weight, (0, 0, 0, 0 if taps == STEM else -n_in % TILE, 0, beyond))
+    rows = torch.cat([F.pad(bias, (0, beyond)).unsqueeze(0), whole.permute(2, 1, 0).flatten(0, 1)])
+    return rows.unflatten(1, (-1, TILE)).transpose(0, 1).flatten()
+
+
 def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
     """Return what each stage gives for every channel as a case of its own, (B C, width, points)."""
     found, following = [], iter(layers)
@@ -118,9 +172,14 @@ def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
     return found
 
 
+def points_of(n_times: int) -> int:
+    """Return how many points a channel of so many time steps is brought to."""
+    return next((points for points in POINTS if points >= n_times), POINTS[-1])
+
+
 def channel_inputs(x: Tensor) -> Tensor:
     """Turn cases (B, C, T) into the network's input (B C, 2, points): each channel and its difference, z-scored."""
-    points = next((points for points in POINTS if points >= x.shape[2]), POINTS[-1])
+    points = points_of(x.shape[2])
     series = x.flatten(0, 1).unsqueeze(1)
     if x.shape[2] != points:
         series = F.interpolate(series, points, mode="linear", align_corners=True)
