@@ -18,7 +18,7 @@ import torch
 from dicot.data.datasets import load
 from dicot.judge.protocols import Features
 from dicot.judge.protocols.embeddings import fit_linear, fit_ridge
-from dicot.model.embedding import MIXED, Compression, embed, fit_composition
+from dicot.model.embedding import Compression, embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime
 
@@ -35,7 +35,7 @@ def vectors_of(
 ) -> dict[str, tuple[Pair, Parts]]:
     """Return training and test vectors by what they hold, and the lengths of the parts they consist of."""
     encoder = model.encoder_
-    composition = fit_composition(encoder, train, pooling=POOLING, bank=MIXED, seed=seed, device=model.device)
+    composition = fit_composition(encoder, train, pooling=POOLING, bank="mixed", seed=seed, device=model.device)
     mean, pooled, whole = (
         [embed(encoder, x, pooling=name, composer=composer, device=model.device) for x in (train, test)]
         for name, composer in (("mean", None), (POOLING, None), (POOLING, composition))
@@ -60,7 +60,7 @@ def vectors_of(
 
 
 def compressed(pair: Pair, n: int, parts: Parts) -> Pair:
-    compression = Compression.fit(pair[0], n, parts=parts)
+    compression = Compression.fit(pair[0], n, parts=[(size, 1.0) for size in parts])
     first, second = (compression.transform(torch.from_numpy(z)).numpy() for z in pair)
     return first, second
 
@@ -117,8 +117,8 @@ def costs() -> None:
     settings: dict[str, dict[str, Any]] = {
         "multi": {},
         "+ bank": {"bank": BANK},
-        "+ mixed": {"bank": MIXED},
-        "+ 2048": {"bank": MIXED, "n_components": 2048},
+        "+ mixed": {"bank": "mixed"},
+        "+ 2048": {"bank": "mixed", "n_components": 2048},
     }
     print(f"\n{'CPU seconds, mean = 1':24}" + "".join(f"{title:>12}" for title in settings))
     for shape in SHAPES:

@@ -41,7 +41,8 @@ class Levels:
         """Compute (B, C, T) -> (B, n_features); a case does not depend on the others."""
         mean, largest, smallest = x.mean(dim=2), x.amax(dim=2), x.amin(dim=2)
         part = max(1, x.shape[2] // END)
-        trend = x[..., -part:].mean(dim=2) - x[..., :part].mean(dim=2)
+        centred = x - mean.unsqueeze(2)  # of large values that change little, means are too coarse for a difference
+        trend = centred[..., -part:].mean(dim=2) - centred[..., :part].mean(dim=2)
         units = torch.stack([mean, largest, smallest, trend], dim=2)
         least = NO_SPREAD * torch.maximum(largest.abs(), smallest.abs()) + torch.finfo(x.dtype).tiny
         deviation = x.std(dim=2, correction=0) + least

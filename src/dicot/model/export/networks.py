@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.model.embedding import Composition
-from dicot.model.export.graph import Graph, double, whole
+from dicot.model.export.graph import Graph, double, single, whole
 from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
-from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
+from dicot.model.levels import END, Levels
+from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet, Universal
 from dicot.nets.encoders.backbones import ResidualBlock
-from dicot.nets.encoders.base import same_margins, scale_and_shift
+from dicot.nets.encoders.base import folded, same_margins, scale_and_shift
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
 from dicot.nets.encoders.inception.frozen import Affine, affine
+from dicot.nets.encoders.universal import BESIDE, FLOOR, NO_CHANGE, NO_SPREAD, POINTS
 
 Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]
@@ -36,6 +38,8 @@ def pooled(graph: Graph, x: str, encoder: Encoder, pooling: str) -> str:
         )
     if not set(names := pooling.split("+")) <= POOLED.keys():
         raise InputError(f"The pooling {pooling!r} cannot be exported: only {', '.join(POOLED)} are written as ONNX.")
+    if pooling == "own" and isinstance(encoder, Universal):
+        return _universal_vector(graph, x, encoder)
     layers = write(graph, x, encoder)
     parts = [part for name in names for part in POOLED[name](graph, list(layers.values()))]
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
@@ -118,6 +122,90 @@ def _residual_block(graph: Graph, x: str, block: ResidualBlock) -> str:
     return graph.add("Relu", graph.add("Add", y, shortcut))
 
 
+def _universal(graph: Graph, x: str, encoder: Encoder) -> Layers:
+    assert isinstance(encoder, Universal)
+    layers, n_times = Layers(), graph.length(x)
+    for number, (h, width) in enumerate(zip(_universal_stages(graph, x, encoder), encoder.widths, strict=True)):
+        mean = graph.over("ReduceMean", _by_channel(graph, h, x, width, -1), 1)  # over channels
+        layers[f"stage{number}"] = _stretched(graph, mean, n_times)
+    return layers
+
+
+def _universal_vector(graph: Graph, x: str, encoder: Universal) -> str:
+    """Return what `Universal.embed` does."""
+    parts = []
+    for h in _universal_stages(graph, x, encoder):
+        parts += [graph.over("ReduceMean", h, 2), graph.over("ReduceMax", h, 2), _deviation(graph, h, 2, FLOOR)]
+    z = graph.add("Concat", *parts, axis=1)
+    return _joined(graph, _by_channel(graph, z, x, 3 * sum(encoder.widths)), encoder.n_channels)
+
+
+def _universal_stages(graph: Graph, x: str, encoder: Universal) -> list[str]:
+    """Return what each stage gives for every channel as a case of its own, (B C, width, points)."""
+    found: list[str] = []
+    convs = iter(zip(encoder.convs, encoder.norms, strict=True))
+
+    def convolved(h: str, pair: tuple[nn.Module, nn.Module]) -> str:
+        conv, norm = pair
+        assert isinstance(conv, nn.Conv1d) and isinstance(norm, nn.BatchNorm1d)
+        weight, bias = map(_numbers, folded(conv, norm))
+        pads = [*conv.padding, *conv.padding]
+        return graph.add("Conv", h, weight, bias, kernel_shape=weight.shape[2:], strides=list(conv.stride), pads=pads)
+
+    h = graph.add("Relu", convolved(_channel_inputs(graph, x), next(convs)))
+    for number in range(len(encoder.widths)):
+        if number:
+            h = graph.add("Relu", convolved(h, next(convs)))
+        outer, inner = next(convs), next(convs)  # in the order of `universal._stages`
+        h = graph.add("Relu", graph.add("Add", h, convolved(graph.add("Relu", convolved(h, inner)), outer)))
+        found.append(h)
+    return found
+
+
+def _channel_inputs(graph: Graph, x: str) -> str:
+    """Return what `universal.channel_inputs` does."""
+    largest = graph.add("Reshape", graph.over("ReduceMax", graph.add("Abs", x), 2), whole(-1, 1, 1))
+    series = graph.add("Sub", x, graph.over("ReduceMean", x, 2, keep=True))
+    points = graph.add("Where", graph.add("LessOrEqual", graph.length(x), whole(POINTS[0])), *map(whole, POINTS))
+    series = _stretched(graph, graph.add("Reshape", series, whole(-1, 1, 0)), points)
+    series = _z_scored(graph, series, graph.add("Mul", largest, single(NO_SPREAD)))
+    change = graph.pad(graph.add("Sub", graph.cut(series, 1, 2**62), graph.cut(series, 0, -1)), 1, 0, mode="edge")
+    largest = graph.over("ReduceMax", graph.add("Abs", change), 2, keep=True)
+    change = _z_scored(graph, change, graph.add("Mul", largest, single(NO_CHANGE)))
+    return graph.add("Concat", series, change, axis=1)
+
+
+def _z_scored(graph: Graph, x: str, least: str) -> str:
+    centred = graph.add("Sub", x, graph.over("ReduceMean", x, 2, keep=True))
+    deviation = graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2, keep=True))
+    return graph.add("Where", graph.add("Greater", deviation, least), graph.add("Div", centred, deviation), single(0))
+
+
+def _stretched(graph: Graph, x: str, n_times: str) -> str:
+    """Bring (B, F, T) to so many time steps, both ends included, by reading between those that there are."""
+    sizes = graph.add("Concat", graph.add("Shape", x, end=2), n_times, axis=0)
+    return graph.add("Resize", x, "", "", sizes, mode="linear", coordinate_transformation_mode="align_corners")
+
+
+def _by_channel(graph: Graph, h: str, x: str, *shape: int) -> str:
+    """Return what was made of each channel of x alone, (B C, ...), as (B, C, *shape)."""
+    return graph.add("Reshape", h, graph.add("Concat", graph.add("Shape", x, end=2), whole(*shape), axis=0))
+
+
+def _joined(graph: Graph, x: str, n_channels: int) -> str:
+    """Return what `universal.join_channels` does."""
+    if 1 <= n_channels <= BESIDE:
+        return graph.add("Flatten", x)
+    return graph.add("Concat", graph.over("ReduceMean", x, 1), _deviation(graph, x, 1, FLOOR), axis=1)
+
+
+def _deviation(graph: Graph, x: str, axis: int, floor: float = 0.0) -> str:
+    """Return the root of the variance over an axis, with `floor` added to it."""
+    centred = graph.add("Sub", x, graph.over("ReduceMean", x, axis, keep=True))
+    variance = graph.over("ReduceMean", graph.add("Mul", centred, centred), axis)
+    return graph.add("Sqrt", graph.add("Add", variance, single(floor)) if floor else variance)
+
+
 def _at_least_five(graph: Graph, x: str) -> tuple[str, Callable[[str], str]]:
     """Add zeros on both sides of fewer than 5 time steps, and return what cuts features back (see `backbones`)."""
     n_times = graph.length(x)
@@ -161,24 +249,25 @@ def _numbers(values: Tensor) -> Array:
     return values.detach().cpu().numpy().astype(np.float32)
 
 
-def _std(graph: Graph, layers: list[str]) -> list[str]:
-    centred = graph.add("Sub", layers[-1], graph.over("ReduceMean", layers[-1], 2, keep=True))
-    return [graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2))]
-
-
-ENCODER_GRAPHS: Mapping[type[Encoder], EncoderGraph] = {InceptionTime: _inception_time, FCN: _fcn, ResNet: _resnet}
+ENCODER_GRAPHS: Mapping[type[Encoder], EncoderGraph] = {
+    InceptionTime: _inception_time,
+    FCN: _fcn,
+    ResNet: _resnet,
+    Universal: _universal,
+}
 # What the parts of a pooling's name stand for.
 POOLED: Mapping[str, Callable[[Graph, list[str]], list[str]]] = {
+    "own": lambda graph, layers: [graph.over("ReduceMean", layers[-1], 2)],  # but for `_universal_vector`
     "mean": lambda graph, layers: [graph.over("ReduceMean", layers[-1], 2)],
     "max": lambda graph, layers: [graph.over("ReduceMax", layers[-1], 2)],
-    "std": _std,
+    "std": lambda graph, layers: [_deviation(graph, layers[-1], 2)],
     "layers": lambda graph, layers: [graph.over("ReduceMean", layer, 2) for layer in layers],
 }
 
 
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
     """Return the vectors (B, F) of prepared windows (B, C, T); `pool` gives the encoder's pooled features."""
-    parts = [pool(x)]
+    parts, whole_case = [pool(x)], x
     if composition.bank is not None or composition.contests is not None:
         missing = graph.add("Max", graph.add("Sub", whole(N_TAPS), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)  # with zeros to 9 time steps
@@ -186,6 +275,8 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
         parts.append(_bank(graph, x, composition.bank))
     if composition.contests is not None:
         parts.append(_contests(graph, x, composition.contests))
+    if composition.levels is not None:
+        parts.append(_levels(graph, whole_case, composition.levels))
     z = graph.add("Concat", *parts, axis=1)
     if composition.compression is None:
         return z
@@ -260,6 +351,27 @@ def _outcomes(graph: Graph, y: str, nothing: str) -> tuple[str, str]:
     worst = graph.add("Unsqueeze", graph.add("Where", nobody[1], double(np.nan), worst), whole(2))  # equal to nothing
     wins, losses = (graph.cast(graph.add("Equal", y, end), "DOUBLE") for end in (best, worst))
     return graph.over("ReduceMean", graph.add("Mul", wins, best), 3), graph.over("ReduceMean", losses, 3)
+
+
+def _levels(graph: Graph, x: str, levels: Levels) -> str:
+    """Return what `Levels.transform` does."""
+    mean, largest, smallest = (graph.over(op, x, 2, keep=True) for op in ("ReduceMean", "ReduceMax", "ReduceMin"))
+    centred, n_times = graph.add("Sub", x, mean), graph.length(x)
+    part = graph.add("Max", graph.add("Div", n_times, whole(END)), whole(1))
+    ends = graph.cut(centred, graph.add("Neg", part), 2**62), graph.cut(centred, 0, part)
+    trend = graph.add("Sub", *(graph.over("ReduceMean", end, 2, keep=True) for end in ends))
+    units = graph.add("Concat", mean, largest, smallest, trend, axis=2)
+    size = graph.add("Max", graph.add("Abs", largest), graph.add("Abs", smallest))
+    least = graph.add("Add", graph.add("Mul", size, single(NO_SPREAD)), single(np.finfo(np.float32).tiny))
+    longer = graph.pad(x, 0, graph.add("Max", graph.add("Sub", whole(2), n_times), whole(0)), mode="edge")
+    change = graph.add("Sub", graph.cut(longer, 1, 2**62), graph.cut(longer, 0, -1))
+    deviation, rough = (
+        graph.add("Add", graph.add("Unsqueeze", _deviation(graph, series, 2), whole(2)), least)
+        for series in (centred, change)
+    )
+    logs = [graph.add("Log", values) for values in (deviation, graph.add("Div", rough, deviation))]
+    units = graph.add("Asinh", units) if levels.squashed else units
+    return _joined(graph, graph.add("Concat", units, *logs, axis=2), levels.n_channels)
 
 
 def _dilated(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> str:

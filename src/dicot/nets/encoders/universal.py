@@ -120,19 +120,22 @@ def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
 def channel_inputs(x: Tensor) -> Tensor:
     """Turn cases (B, C, T) into the network's input (B C, 2, points): each channel and its difference, z-scored."""
     points = next((points for points in POINTS if points >= x.shape[2]), POINTS[-1])
-    series = x.flatten(0, 1).unsqueeze(1)
+    x = x.flatten(0, 1).unsqueeze(1)
+    # Centred before anything is computed of it: small changes of large values would drown in rounding.
+    series, largest = x - x.mean(dim=2, keepdim=True), x.abs().amax(dim=2, keepdim=True)
     if x.shape[2] != points:
         series = F.interpolate(series, points, mode="linear", align_corners=True)
-    series = _z_scored(series, NO_SPREAD)
+    series = _z_scored(series, NO_SPREAD * largest)
     change = series.diff(dim=2)
-    return torch.cat([series, _z_scored(torch.cat([change[..., :1], change], dim=2), NO_CHANGE)], dim=1)
+    change = torch.cat([change[..., :1], change], dim=2)
+    return torch.cat([series, _z_scored(change, NO_CHANGE * change.abs().amax(dim=2, keepdim=True))], dim=1)
 
 
-def _z_scored(x: Tensor, least: float) -> Tensor:
+def _z_scored(x: Tensor, least: Tensor) -> Tensor:
     """Give each row mean 0 and deviation 1; one that hardly changes becomes 0."""
-    centred, largest = x - x.mean(dim=-1, keepdim=True), x.abs().amax(dim=-1, keepdim=True)
+    centred = x - x.mean(dim=-1, keepdim=True)
     deviation = centred.square().mean(dim=-1, keepdim=True).sqrt()
-    return torch.where(deviation > least * largest, centred / deviation, 0.0)
+    return torch.where(deviation > least, centred / deviation, 0.0)
 
 
 def join_channels(x: Tensor, n_channels: int) -> Tensor:
