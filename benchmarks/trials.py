@@ -136,7 +136,9 @@ class Parts:
         if not kind.n_components:
             return one, other
         here = resolve_device(device)
-        compression = Compression.fit(one[_some(one, 0)], kind.n_components, here, parts=[len(c) for c in chosen])
+        compression = Compression.fit(
+            one[_some(one, 0)], kind.n_components, here, parts=[(len(c), 1.0) for c in chosen]
+        )
         compressed = []
         for z in (one, other):
             tensor = torch.from_numpy(z).to(here)

@@ -90,9 +90,8 @@ class Compression:
             sizes = [size for size, _ in parts]
             counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, sizes)]
             shares = torch.tensor([weight for _, weight in parts], dtype=x.dtype, device=x.device)
-            scale = scale / (torch.stack(counts).sqrt() / shares).repeat_interleave(
-                torch.tensor(sizes, device=x.device)
-            )
+            roots = torch.stack(counts).sqrt() / shares
+            scale = scale / roots.repeat_interleave(torch.tensor(sizes, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
         if exactly:
             lacking = n_components - len(variances)
@@ -147,7 +146,7 @@ class Composition:
         return sum(size for size, _ in self.parts(pooled))
 
     def parts(self, pooled: int) -> list[tuple[int, float]]:
-        """Return how many features the encoder and what stands beside it have, and how much a compression counts each."""
+        """Return the number of features of the encoder and of what stands beside it, and how much each part counts."""
         beside = [(part.n_features, LEVELS_COUNT if isinstance(part, Levels) else 1.0) for part in self.beside]
         return [(pooled, 1.0), *beside]
 
@@ -184,9 +183,8 @@ class Composition:
             kept.setdefault(part, {})[key] = tensor
         made = cls(**{name: PARTS[name].from_tensors(own) for name, own in kept.items()})
         sizes = set() if made.compression is None else {len(made.compression.mean), len(made.compression.weight)}
-        if any(part.n_channels != n_channels for part in made.beside) or sizes - {
-            replace(made, compression=None).dim(pooled)
-        }:
+        whole = replace(made, compression=None).dim(pooled)
+        if any(part.n_channels != n_channels for part in made.beside) or sizes - {whole}:
             raise InputError(f"the parts beside its encoder are not for {n_channels} channels and {pooled} features")
         return made
 
@@ -199,8 +197,9 @@ PLAIN = Composition()  # the pooled features alone
 class Pooling:
     """A rule that turns features into one vector per case.
 
-    layers: "own" for the vector that the encoder makes itself (`Encoder.embed`), which `pool` is given; None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
-    or "all", for a dictionary of such tensors by name (see `Encoder.features`; their F and T may differ).
+    layers: None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
+    or "all", for a dictionary of such tensors by name (see `Encoder.features`; their F and T may differ); "own" for the
+    vector that the encoder makes itself (`Encoder.embed`).
     pool: gives (B, vector). A case's row must not depend on the others; zeros (1, F, 1) must give the vector's length.
     summary: one line for `dicot list poolings`.
     """
@@ -452,9 +451,7 @@ def check_features(features: Mapping[str, Any]) -> None:
         if (count := features[name]) and not (is_whole(count, 1) and count <= MOST_COMPONENTS):
             raise InputError(f"{name} must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {count!r}.")
     if features["n_components"] and features["length"]:
-        raise InputError(
-            "n_components is the most numbers of a vector, length their exact number. Set one of them to 0."
-        )
+        raise InputError("n_components is the most numbers of a vector, length their exact number. Set one to 0.")
 
 
 def fit_composition(

@@ -4,6 +4,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from dicot.core.device import limited_memory, refuse_beyond_on_gpu
 from dicot.core.errors import InputError, ModelFileError
 from dicot.core.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
@@ -105,7 +107,8 @@ def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
     """Tell whether the folder holds what this run would end with; another model, or a damaged one, is an error."""
     if not (folder / CONFIG).exists():
         return False
-    module = None if isinstance(model.encoder, str) or is_registered(model.encoder) else model.encoder
+    given = model.encoder
+    module = given if isinstance(given, nn.Module) and not is_registered(given) else None
     try:
         saved = TimeSeriesEmbedder.from_pretrained(folder, encoder=module)
     except ModelFileError as error:

@@ -1,7 +1,7 @@
 """A model for series of every kind: pretrained once on a pool of many sources, used frozen on others.
 
-Its encoder sees one channel at a time, and its vectors are compressed by components that were found in the pool. So they
-need no fit, always have the same length, and those of different data sets compare.
+Its encoder sees one channel at a time, and its vectors are compressed by components that were found in the pool. So
+they need no fit, always have the same length, and those of different data sets compare.
 """
 
 import hashlib
@@ -99,9 +99,8 @@ def pretrain_universal(
     trained = TimeSeriesEmbedder.from_pretrained(folder / TRAINING, device=device)
     made = universal_model(trained, sources)
     made.save_pretrained(folder, half=True)
-    write_atomic(
-        folder / CARD, _card(made, sources, hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()).encode()
-    )
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    write_atomic(folder / CARD, _card(made, sources, digest).encode())
     return f"{said}\nWrote {folder}: vectors of {LENGTH} numbers for any number of channels"
 
 
@@ -110,8 +109,11 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
     encoder = Universal(ANY, trained.encoder_.dim)
     encoder.load_state_dict({name: _halved(tensor) for name, tensor in trained.encoder_.state_dict().items()})
     beside = Composition(levels=Levels(ANY, squashed=True))
-    how = {"pooling": "own", "composer": beside, "device": trained.device}
-    found = [embed(encoder.eval(), _some(cases), **how) for cases in sources.values()]
+    encoder.eval()
+    found = [
+        embed(encoder, _some(cases), pooling="own", composer=beside, device=trained.device)
+        for cases in sources.values()
+    ]
     parts = beside.parts(pooled_dim(encoder, "own"))
     fitted = Compression.fit(np.concatenate(found), LENGTH, parts=parts, exactly=True)
     fitted = Compression(_halved(fitted.mean), _halved(fitted.weight))
@@ -153,8 +155,9 @@ def _card(model: TimeSeriesEmbedder, sources: Mapping[str, Cases], digest: str) 
             f"An encoder for series of every kind. {sum(p.numel() for p in model.encoder_.parameters()):,} parameters;",
             f"it turns a case of any number of channels and time steps into {LENGTH} numbers.",
             "",
-            f"- Trained by `{METHOD}` on {model.data_['n_cases']:,} series: {recipe.steps:,} steps of {recipe.batch_size}, ",
-            f"  {history.seconds:.0f} seconds, loss {history.loss[0]:.2f} to {history.loss[-1]:.2f}, seed {model.seed_}.",
+            f"- Trained by `{METHOD}` on {model.data_['n_cases']:,} series: {recipe.steps:,} steps of",
+            f"  {recipe.batch_size:,} in {history.seconds:.0f} seconds, seed {model.seed_}. The loss fell from",
+            f"  {history.loss[0]:.2f} to {history.loss[-1]:.2f}.",
             f"- SHA-256 of {WEIGHTS}: {digest}",
             "- Labels were not used. Do not judge it on these sets, of which it has seen the cases:",
             "",

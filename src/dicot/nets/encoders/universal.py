@@ -39,8 +39,9 @@ class Universal(Encoder):
         self.widths = first, second, third = max(1, dim // 4), max(1, dim // 2), dim
         own = [_same(width, kernel) for width, kernel in zip(self.widths, KERNELS, strict=True) for _ in range(2)]
         stem = nn.Conv1d(2, first, STEM, STRIDE, STEM // 2, bias=False)
-        self.convs = nn.ModuleList([stem, *own[:2], _half(first, second), *own[2:4], _half(second, third), *own[4:]])
-        self.norms = nn.ModuleList(nn.BatchNorm1d(conv.out_channels) for conv in self.convs)
+        convs = [stem, *own[:2], _half(first, second), *own[2:4], _half(second, third), *own[4:]]
+        self.convs = nn.ModuleList(convs)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(conv.out_channels) for conv in convs)
 
     @property
     def embed_dim(self) -> int:
@@ -53,7 +54,7 @@ class Universal(Encoder):
         self.check_shape(x.shape)
         found = {}
         for number, h in enumerate(_stages(x, self._layers())):
-            mean = h.unflatten(0, x.shape[:2]).mean(dim=1)  # over channels
+            mean = h.reshape(*x.shape[:2], *h.shape[1:]).mean(dim=1)  # over channels
             found[f"stage{number}"] = mean @ _stretching(h.shape[2], x.shape[2], mean)
         return found
 
@@ -83,7 +84,7 @@ class Universal(Encoder):
 
     def _vectors(self, x: Tensor, layers: Iterable[Layer]) -> Tensor:
         parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
-        return join_channels(torch.cat(parts, dim=1).unflatten(0, x.shape[:2]), self.n_channels)
+        return join_channels(torch.cat(parts, dim=1).reshape(*x.shape[:2], -1), self.n_channels)
 
     def _pairs(self) -> Iterable[tuple[nn.Conv1d, nn.BatchNorm1d]]:
         return zip(self.convs, self.norms, strict=True)  # type: ignore[arg-type]
