@@ -15,7 +15,18 @@ from dicot.core.storage import OPEN, check_writable, with_hash, write_atomic
 from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model.classifier import TimeSeriesClassifier
-from dicot.model.deployed import ABOUT, ANY_CHANNELS, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
+from dicot.model.deployed import (
+    ABOUT,
+    ANY_CHANNELS,
+    FORMAT,
+    FORMAT_VERSION,
+    INPUT,
+    MARK,
+    PROBABILITIES,
+    SEAL,
+    VECTORS,
+    OnnxEmbedder,
+)
 from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
