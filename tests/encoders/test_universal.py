@@ -134,6 +134,17 @@ def test_512_numbers_of_five_cases_have_the_distances_of_their_parts():
     assert fewer.n_components == 4, "without `exactly` there are never more components than cases allow"
 
 
+@pytest.mark.parametrize("n_channels", [2, 9])
+def test_levels_that_are_only_rounding_play_no_part(n_channels):
+    x = walks(30, n_channels, 60)
+    scaled = instant(prepare={"scale": "case"}).fit(x)
+    n = scaled.composition_.levels.n_features
+    kept = scaled.composition_.compression.weight[-n:].abs().amax(dim=1).reshape(-1, 6) > 0
+    assert kept[0].tolist() == [False, True, True, True, False, True], "a z-scored case has no mean and no deviation"
+    raw = instant().fit(x * np.float32(1e-12))
+    assert (raw.composition_.compression.weight[-n:].abs().amax(dim=1) > 0).all(), "small units are no rounding"
+
+
 def test_a_fit_of_few_cases_gives_512_numbers_and_takes_new_lengths():
     model = instant().fit(walks(5, 2, 60))
     assert model.history_.loss == [] and model.transform(walks(3, 2, 60)).shape == (3, 512)

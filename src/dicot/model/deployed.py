@@ -41,7 +41,8 @@ class OnnxEmbedder:
 
     Attributes
     ----------
-    about : what the file says of itself: channels (n_channels 0: any number), rate, n_times, policies, the vector, the hash of the model
+    about : what the file says of itself: channels, rate, n_times, policies, the vector, the hash of the model;
+        n_channels is 0 where it takes any number
     classes : the labels that `predict_proba` has a column for; empty where the file has no classifier
     n_features : the length of a vector
     """

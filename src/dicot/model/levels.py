@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dicot.core.errors import InputError
+from dicot.data.cases import Array
 from dicot.nets.encoders.universal import NO_SPREAD, join_channels, joined_dim
 
 PER_CHANNEL = 6
+LITTLE = 1e-5  # difference of logarithms that may be rounding
 END = 8  # the trend is the mean of the last eighth minus that of the first
 
 
@@ -50,6 +53,14 @@ class Levels:
         roughness = (change.std(dim=2, correction=0) + least) / deviation
         logs = torch.stack([deviation.log(), roughness.log()], dim=2)
         return join_channels(torch.cat([units.asinh() if self.squashed else units, logs], dim=2), self.n_channels)
+
+    def differing(self, z: Array) -> Array:
+        """Tell which numbers (N, n_features) differ between cases, and not by rounding: all means of z-scored cases do."""
+        own = z.reshape(len(z), -1, PER_CHANNEL).astype(np.float64)  # of each channel, or of their mean and deviation
+        beside = own.shape[1] == self.n_channels
+        size = np.abs(own[..., 1:3]).max(axis=(0, 2) if beside else None).reshape(-1, 1)
+        units, logs = np.split(own.std(axis=0), [4], axis=1)
+        return np.concatenate([units > NO_SPREAD * size, logs > LITTLE], axis=1).ravel()
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""

@@ -129,13 +129,14 @@ def _model(parts: _ModelParts) -> Any:
         told = graph.add("Where", usable, value, single(np.nan))
         graph.nodes.append(graph.onnx.helper.make_node("Identity", [told], [name]))
     about = _about(parts)
+    n_channels = about["n_channels"] or ANY_CHANNELS
     shapes = {VECTORS: ("batch", about["n_features"]), PROBABILITIES: ("batch", len(about["classes"]))}
     model = graph.finish(
-        {INPUT: ("batch", about["n_channels"] or ANY_CHANNELS, "time")},
+        {INPUT: ("batch", n_channels, "time")},
         {name: shapes[name] for name in outputs},
         producer_name="dicot",
         producer_version=__version__,
-        doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {about['n_channels'] or 'any'} channels, time).",
+        doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {n_channels}, time).",
     )
     graph.onnx.helper.set_model_props(model, {ABOUT: json.dumps(about), SEAL: OPEN})
     return model
