@@ -5,8 +5,9 @@ POOLINGS, the rules that turn what an encoder gives for every time step into one
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -21,9 +22,11 @@ from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
+from dicot.model.box import in_box
+from dicot.model.files import read_config, read_weights
 from dicot.model.kernels import MOST_FEATURES, N_GROUPS, N_KERNELS, Bank, Contests
 from dicot.model.levels import Levels
-from dicot.nets.encoders import Encoder
+from dicot.nets.encoders import Encoder, Universal
 from dicot.nets.encoders.base import Prepared, home_of
 
 Value = TypeVar("Value")
@@ -37,6 +40,7 @@ ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
 # Banks that have contests between kernels beside the shares of time steps: how many shares, and groups of kernels.
 MIXED = {"mixed": (2_016, N_GROUPS), "small": (1_008, N_GROUPS // 2)}
+AUTO = "auto"  # "mixed" for one channel, "small" for more, where it costs less and serves as well
 LEVELS_COUNT = 0.4  # as much as any other part of a vector that is compressed
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
@@ -126,18 +130,72 @@ class Compression:
 
 
 @dataclass(frozen=True, eq=False)
-class Composition:
-    """Pooled features, a bank's, contests' and levels beside them, all of it compressed; any part may be off."""
+class Boxed:
+    """The vector of a universal encoder, which nobody trains any more."""
 
+    encoder: Universal
+
+    @classmethod
+    def load(cls, model: str, n_channels: int) -> "Boxed":
+        """Take the encoder of a model in the box, or of a folder, for so many channels."""
+        folder = in_box(model)
+        encoder = Universal(n_channels, read_config(folder)["encoder"]["dim"])
+        encoder.load_state_dict(read_weights(folder, encoder.state_dict()))
+        return cls(encoder.eval())
+
+    @property
+    def n_features(self) -> int:
+        return self.encoder.embed_dim
+
+    @property
+    def n_channels(self) -> int:
+        return self.encoder.n_channels
+
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+        return self.encoder.dim * self.n_channels // 4
+
+    def to(self, like: Tensor) -> "Boxed":
+        """Return the encoder for cases on the device and of the type of `like`."""
+        if home_of(self.encoder) == (like.device, like.dtype):
+            return self
+        return Boxed(deepcopy(self.encoder).to(like))
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Compute (B, C, T) -> (B, n_features), a single case as one of two."""
+        return _in_company(self._network, x)
+
+    @cached_property
+    def _network(self) -> Network:
+        return self.encoder.frozen_embed(0)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps."""
+        return {"form": torch.tensor([self.n_channels, self.encoder.dim]), **self.encoder.state_dict()}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Boxed":
+        """Make one of what `tensors` gave."""
+        encoder = Universal(*tensors["form"].tolist())
+        encoder.load_state_dict({name: tensor for name, tensor in tensors.items() if name != "form"})
+        return cls(encoder.eval())
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Pooled features, what stands beside them, all of it compressed; any part may be off."""
+
+    box: Boxed | None = None
     bank: Bank | None = None
     contests: Contests | None = None
     levels: Levels | None = None
     compression: Compression | None = None
 
     @property
-    def beside(self) -> list[Bank | Contests | Levels]:
+    def beside(self) -> list[Boxed | Bank | Contests | Levels]:
         """What stands beside the pooled features."""
-        return [part for part in (self.bank, self.contests, self.levels) if part is not None]
+        return [part for part in (self.box, self.bank, self.contests, self.levels) if part is not None]
 
     def dim(self, pooled: int) -> int:
         """Return the length of a vector whose pooled features are so many."""
@@ -189,7 +247,13 @@ class Composition:
         return made
 
 
-PARTS: dict[str, Any] = {"bank": Bank, "contests": Contests, "levels": Levels, "compression": Compression}
+PARTS: dict[str, Any] = {
+    "box": Boxed,
+    "bank": Bank,
+    "contests": Contests,
+    "levels": Levels,
+    "compression": Compression,
+}
 PLAIN = Composition()  # the pooled features alone
 
 
@@ -444,8 +508,8 @@ def check_features(features: Mapping[str, Any]) -> None:
         if not isinstance(features[name], bool | np.bool_):
             raise InputError(f"{name} must be True or False; got {features[name]!r}.")
     bank = features["bank"]
-    if bank not in (None, 0, *MIXED) and not (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES):
-        known = " or ".join(map(repr, MIXED))
+    if bank not in (None, 0, AUTO, *MIXED) and not (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES):
+        known = ", ".join(map(repr, (AUTO, *MIXED)))
         raise InputError(f"bank must be {known}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
     for name in ("n_components", "length"):
         if (count := features[name]) and not (is_whole(count, 1) and count <= MOST_COMPONENTS):
@@ -459,6 +523,7 @@ def fit_composition(
     x: Collection,
     *,
     pooling: str,
+    box: str = "",
     bank: int | str | None = None,
     levels: bool = False,
     n_components: int | None = None,
@@ -472,8 +537,11 @@ def fit_composition(
     """
     if len(x) > MOST_CASES:
         x = _Drawn(x, np.sort(np.random.default_rng([seed, MOST_CASES]).choice(len(x), MOST_CASES, replace=False)))
+    if bank == AUTO:
+        bank = "mixed" if x.shape[1] == 1 else "small"
     n_shares, n_groups = MIXED[bank] if isinstance(bank, str) else (bank, 0)
     made = Composition(
+        Boxed.load(box, x.shape[1]) if box else None,
         Bank.fit(x, n_shares, seed=seed) if n_shares else None,
         Contests.draw(x.shape[1], x.shape[2], seed=seed, n_groups=n_groups) if n_groups else None,
         Levels(x.shape[1]) if levels else None,

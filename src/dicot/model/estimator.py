@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +26,6 @@ from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
 from dicot.model.fitting import (
-    USUAL_ENCODER,
     EncoderEstimator,
     columns_of,
     load_initial,
@@ -38,6 +38,7 @@ from dicot.model.presets import (
     FEATURES,
     FROZEN,
     METHOD_PRESET,
+    USUAL_ENCODER,
     Preset,
     entries,
     find_preset,
@@ -49,7 +50,7 @@ from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
 from dicot.train.many import AT_ONCE, pretrain_many
 from dicot.train.recipe import FAMILIES, Recipe, schedule_name
-from dicot.train.record import Checkpoint, History, OnStep
+from dicot.train.record import Checkpoint, History, OnStep, callbacks, is_over
 
 T = TypeVar("T", bound=Target)
 
@@ -157,6 +158,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         optimiser: OptimiserFactory | None = None,
         on_step: OnStep | Sequence[OnStep] | None = None,
         initial: str | Path | BaseEstimator | nn.Module | Mapping[str, Tensor] | None = None,
+        minutes: float | None = None,
     ) -> TimeSeriesEmbedder:
         """Train the encoder; labels are used by methods that need them and ignored by all others.
 
@@ -169,8 +171,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             that returns True ends the training
         initial : weights of the encoder to start from instead of new ones: a folder of `save_pretrained`, a fitted
             estimator, a module, or a state dict. A control refuses them: it would no longer be one
+        minutes : the training ends after so many; None is the preset's budget, two for "best" and none for the others
         """
-        fit = self._start(X, y, checkpoint, optimiser, on_step, initial)
+        fit = self._start(X, y, checkpoint, optimiser, on_step, initial, minutes)
         history = History()
         if fit.run is not None:
             what = f"pretrain {method_name(fit.learned['method_'])}"
@@ -254,16 +257,17 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
             pooled = pooled_dim(model.encoder_, chosen["pooling"])
             model.composition_ = parts = Composition.from_tensors(beside, model.encoder_.n_channels, pooled)
-            there = [part is not None for part in (parts.bank, parts.contests, parts.levels, parts.compression)]
+            there = [part is not None for part in vars(parts).values()]
             bank, compressed = features["bank"], features["n_components"] or features["length"]
-            if there != [bool(bank), isinstance(bank, str), bool(features["levels"]), bool(compressed)]:
+            wanted = (features["box"], bank, isinstance(bank, str), features["levels"], compressed)
+            if there != list(map(bool, wanted)):
                 raise ValueError(f"its tensors are not those of its features {chosen}")
             model._n_features_out = parts.dim(pooled)
         return model
 
     def resolve(self, n_cases: int, n_times: int) -> Resolved:
         """Return what a fit on so many cases of so many time steps will use; nothing is trained or changed."""
-        preset, method, features = self._chosen()
+        preset, method, features = self._chosen(n_cases)
         usual = preset.recipe(self.family, n_cases, n_times)
         recipe = merge_recipe(usual, self.recipe, self.steps)
         kind = find_method(method)
@@ -272,14 +276,16 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         params = kind.paper_params(self.family) | preset.params_of(method_name(method)) | dict(self.method_params or {})
         return Resolved(method, features, params, recipe)
 
-    def _chosen(self) -> tuple[Preset, str | type[Method], dict[str, Any]]:
-        """Return the preset, the method and the features: all that does not depend on the data."""
+    def _chosen(self, n_cases: int | None = None) -> tuple[Preset, str | type[Method], dict[str, Any]]:
+        """Return the preset, the method and the features: all that depends on nothing but the number of cases."""
         if isinstance(self.encoder, str):
             lookup(ENCODERS, self.encoder, "encoder")
         if self.family is not None and self.family not in FAMILIES:
             raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
         lookup(dict.fromkeys(embedding.EMBED_PRECISIONS), self._precision, "precision")
         preset = find_preset(preset_name(self.preset, self.method))
+        if n_cases is not None and self.method is None:
+            preset = preset.for_size(n_cases)
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features(self.features or {})
@@ -299,6 +305,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         optimiser: OptimiserFactory | None = None,
         on_step: OnStep | Sequence[OnStep] | None = None,
         initial: Any = None,
+        minutes: float | None = None,
     ) -> _Fit:
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._chosen()  # a wrong name is told before the data are looked at
@@ -309,7 +316,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         kind, name = find_method(used.method), method_name(used.method)
         if name in CONTROLS and initial is not None:
             raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
-        preset = self._chosen()[0]
+        preset = self._chosen(len(train))[0]
         usual, start = preset.encoder if name == preset.method else USUAL_ENCODER, initial or preset.starts_from(name)
         run = None
         with seeded_weights(seed):
@@ -325,8 +332,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}
             if kind is not None:
                 method = build_method(kind, encoder, used.params)
-                kept = Checkpoint.of(checkpoint)
-                run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, on_step, weights)
+                kept, budget = Checkpoint.of(checkpoint), preset.minutes if minutes is None else minutes
+                watched: list[OnStep] = [*callbacks(on_step)]
+                if budget is not None:
+                    watched.append(partial(is_over, 60 * budget))
+                run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, watched, weights)
             elif name in CONTROLS:
                 CONTROLS[name](encoder, train, self.device)
             elif weights is None:

@@ -26,14 +26,13 @@ from dicot.data.preparation import Preparation
 from dicot.model import files
 from dicot.model.box import in_box
 from dicot.model.embedding import Target, embed_into
-from dicot.model.presets import PREPARE, entries, flat, grouped
+from dicot.model.presets import PREPARE, USUAL_ENCODER, entries, flat, grouped
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder, encoder_name
 from dicot.train.batches import weights_seed
 from dicot.train.loop import TrainingRun, carry_out
 from dicot.train.recipe import Recipe, schedule_name
-from dicot.train.record import History, Step
+from dicot.train.record import History, Step, callbacks
 
-USUAL_ENCODER = ("inception_time", 256)  # its name and dim
 Groups = Sequence[tuple[Array, Conversion]]  # positions and cases, one group for each length
 
 
@@ -231,8 +230,7 @@ def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool) -
         def show(step: Step) -> None:
             bar.update(step.number, f"loss {step.loss:.3f}  {step.number / step.seconds:.1f} steps/s")
 
-        users = (run.on_step,) if callable(run.on_step) else run.on_step or ()
-        return carry_out(replace(run, on_step=(show, *users)), device=device)
+        return carry_out(replace(run, on_step=(show, *callbacks(run.on_step))), device=device)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 
-# What a preset says about the vectors. Models and keys of results that were recorded before the last two have none.
-FEATURES = ("pooling", "calibrate", "bank", "n_components", "levels", "length")
+# What a preset says about the vectors. Models and keys of results that are older than the last three have none.
+FEATURES = ("pooling", "calibrate", "bank", "n_components", "levels", "length", "box")
 PREPARE = ("layout", "unequal", "missing", "scale")
 # A flat name -> its argument, and its name there. Arguments were flat before they were grouped.
 PLACES = {
@@ -26,6 +26,7 @@ PLACES = {
     **{name: ("prepare", name) for name in PREPARE},
     **{name: ("recipe", name) for name in ("batch_size", "lr", "schedule", "precision")},
 }
+USUAL_ENCODER = ("inception_time", 256)  # its name and dim
 FROZEN = "frozen"  # instead of a method: an encoder in the box as it is
 USUAL = {"embed_precision": "float32", "layout": "nct", "unequal": "error", "missing": "error"}  # the others: None
 E = TypeVar("E")
@@ -45,7 +46,7 @@ class Preset:
     method: str
     recipe: RecipeRule
     method_params: Mapping[str, Any] = field(default_factory=dict)
-    encoder: tuple[str, int] = ("inception_time", 256)  # its name and dim, for the preset's own method
+    encoder: tuple[str, int] = USUAL_ENCODER  # its name and dim, for the preset's own method
     initial: str | None = None  # the model in the box whose encoder its method starts from
     pooling: str = "mean"
     calibrate: bool = False
@@ -53,6 +54,14 @@ class Preset:
     n_components: int = 0
     levels: bool = False
     length: int = 0
+    box: str = ""
+    fewest: int = 0  # cases to train on; a set of fewer is fitted by the preset `otherwise`
+    otherwise: str = ""
+    minutes: float | None = None  # after which a training ends
+
+    def for_size(self, n_cases: int) -> "Preset":
+        """Return what a training set of so many cases is fitted by: this preset, or the one for few."""
+        return find_preset(self.otherwise) if n_cases < self.fewest else self
 
     def starts_from(self, method: str) -> str | None:
         """Return the model in the box whose encoder this method starts from; only the preset's own does."""
@@ -71,8 +80,8 @@ class Preset:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
         old = ("method", *FEATURES[:4])
         values = {name: getattr(self, name) for name in old} | {"params": dict(self.method_params)}
-        new = {name: getattr(self, name) for name in ("levels", "length", "initial") if getattr(self, name)}
-        values |= new
+        new = ("levels", "length", "box", "initial", "fewest", "otherwise", "minutes")
+        values |= {name: getattr(self, name) for name in new if getattr(self, name)}
         values["difference"] = False  # a feature that is gone, as recorded results have it
         rule = self.recipe
         values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it
@@ -108,6 +117,23 @@ class SizeRule:
         return Recipe(steps=steps, batch_size=max(1, min(batch_size, n_cases)))
 
 
+@dataclass(frozen=True)
+class TrainedRule:
+    """A recipe that two processor cores carry out in about two minutes: fewer steps where cases are longer.
+
+    steps: of cases of `n_times` time steps or fewer
+    """
+
+    steps: int = 300
+    fewest: int = 60
+    n_times: int = 160
+    batch_size: int = 32
+
+    def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:
+        steps = max(self.fewest, min(self.steps, self.steps * self.n_times // n_times))
+        return Recipe(steps=steps, batch_size=min(self.batch_size, n_cases))
+
+
 PAPER = Preset(
     name="paper",
     summary="the Di-COT paper's method, mean over time, and its recipe for the family of the data set",
@@ -131,11 +157,25 @@ INSTANT = Preset(
     encoder=("universal", 192),
     initial="dicot-base",
     pooling="own",
-    bank="small",
+    bank="auto",
     levels=True,
-    length=512,
+    length=1024,
 )
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST_2026_11)}
+BEST = replace(
+    INSTANT,
+    name="best",
+    summary="as instant, and where there are 500 cases or more an encoder that is trained on them, in two minutes",
+    method="across",
+    recipe=TrainedRule(),
+    encoder=USUAL_ENCODER,
+    initial=None,
+    pooling="mean+max+std",
+    box="dicot-base",
+    fewest=500,
+    otherwise=INSTANT.name,
+    minutes=2.0,
+)
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST, BEST_2026_11)}
 DEFAULT_PRESET = INSTANT.name
 METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
 

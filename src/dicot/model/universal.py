@@ -5,7 +5,7 @@ they need no fit, always have the same length, and those of different data sets 
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,18 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
-from dicot.data import Windows
 from dicot.data.cases import Array, Cases
 from dicot.data.preparation import Preparation
 from dicot.model.embedding import Composition, Compression, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import WEIGHTS
 from dicot.model.levels import Levels
+from dicot.model.pool import make_pool, read_cases
 from dicot.model.runs import pretrain_into
 from dicot.nets.encoders import Universal
 from dicot.nets.encoders.universal import ANY, POINTS
 
-N_SERIES = 131_072  # of a pool
-SHORTEST = 64  # time steps of a stretch that is drawn from a longer case
 LENGTH = 512  # numbers of a vector
 REFERENCE = 200  # cases of each source that the components are found in
 CARD = "card.md"
@@ -39,63 +36,29 @@ SETTINGS: dict[str, Any] = {
         "channel_drop": 0.0, "lengths": POINTS,
     },
     "recipe": {"batch_size": 1024, "lr": 1e-3, "weight_decay": 0.01, "betas": (0.9, 0.95), "warmup": 0.04},
-    "steps": 6000,
+    "steps": 9000,
     "features": {"pooling": "own"},
 }  # fmt: skip
 
 
-def make_pool(sources: Mapping[str, Cases], n_series: int = N_SERIES, seed: int = 0) -> Windows:
-    """Draw series (n, 1, 512) from all sources, z-scored: as many of each as the root of what it has.
-
-    A series is a channel of a case, every other one a stretch of it, 64 time steps or more. Constant ones are left out.
-    """
-    if not sources:
-        raise InputError("A pool needs a source, such as a data set or a folder of recordings.")
-    sizes = np.sqrt([len(cases) * cases.n_channels for cases in sources.values()])
-    counts = np.maximum(1, np.round(n_series * sizes / sizes.sum())).astype(int)
-    drawn = [
-        _drawn(cases, count, np.random.default_rng([seed, number]))
-        for number, (cases, count) in enumerate(zip(sources.values(), counts.tolist(), strict=True))
-    ]
-    series = np.concatenate(drawn)
-    centred = series - series.mean(axis=1, keepdims=True)
-    deviation = centred.std(axis=1, keepdims=True)
-    kept = deviation[:, 0] > 1e-6 * np.abs(series).max(axis=1)
-    if kept.sum() < 2:
-        raise InputError(f"The pool has {kept.sum()} series that are not constant. Add sources.")
-    return Windows((centred[kept] / deviation[kept]).astype(np.float32)[:, None], name=f"pool of {', '.join(sources)}")
-
-
-def _drawn(cases: Cases, count: int, rng: np.random.Generator) -> Array:
-    n_times = cases.n_times
-    rows, channels = np.sort(rng.integers(len(cases), size=count)), rng.integers(cases.n_channels, size=count)
-    lengths = np.full(count, n_times)
-    if n_times > SHORTEST:
-        lengths[::2] = np.exp(rng.uniform(np.log(SHORTEST), np.log(n_times), size=len(lengths[::2]))).astype(int)
-    starts = (rng.random(count) * (n_times - lengths + 1)).astype(int)
-    time, series = np.arange(n_times), np.empty((count, POINTS[-1]), np.float32)
-    for number, case in enumerate(_cases(cases, rows)):
-        places = starts[number] + np.linspace(0, lengths[number] - 1, POINTS[-1])
-        series[number] = np.interp(places, time, case[channels[number]])
-    return series
-
-
-def _cases(cases: Cases, rows: Array, at_once: int = 1024) -> Iterator[Array]:
-    for first in range(0, len(rows), at_once):
-        yield from np.asarray(cases[rows[first : first + at_once]])
-
-
 def pretrain_universal(
-    folder: Path, sources: Mapping[str, Cases], *, settings: Mapping[str, Any], seed: int, device: str, **run: Any
+    folder: Path,
+    sources: Mapping[str, Cases],
+    *,
+    settings: Mapping[str, Any],
+    pool: Mapping[str, Any] | None = None,
+    seed: int,
+    device: str,
+    **run: Any,
 ) -> str:
     """Train an encoder on a pool, find the components of its vectors, and save a model that needs no fit.
 
     A run that was killed goes on from its checkpoint. `settings` are arguments of the estimator that win over SETTINGS,
-    `run` those of `pretrain_into`. Return a sentence on what happened.
+    `pool` those of `make_pool`, `run` those of `pretrain_into`. Return a sentence on what happened.
     """
     chosen = {**SETTINGS, **settings, "encoder": Universal(1), "random_state": seed, "device": device}
     model = TimeSeriesEmbedder(METHOD, **chosen)
-    said = pretrain_into(folder / TRAINING, model, make_pool(sources, seed=seed), **run)
+    said = pretrain_into(folder / TRAINING, model, make_pool(sources, seed=seed, **(pool or {})), **run)
     trained = TimeSeriesEmbedder.from_pretrained(folder / TRAINING, device=device)
     made = universal_model(trained, sources)
     made.save_pretrained(folder, half=True)
@@ -137,7 +100,7 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
 
 def _some(cases: Cases) -> Array:
     rows = np.linspace(0, len(cases) - 1, min(len(cases), REFERENCE)).astype(int)
-    return np.stack(list(_cases(cases, rows))).astype(np.float32)
+    return np.stack(list(read_cases(cases, rows))).astype(np.float32)
 
 
 def _halved(tensor: Tensor) -> Tensor:

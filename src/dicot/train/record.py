@@ -54,11 +54,21 @@ class Step(NamedTuple):
 OnStep = Callable[[Step], object]
 
 
+def callbacks(on_step: OnStep | Sequence[OnStep] | None) -> tuple[OnStep, ...]:
+    """Return what a user may pass as a tuple."""
+    return (on_step,) if callable(on_step) else tuple(on_step or ())
+
+
+def is_over(seconds: float, step: Step) -> bool:
+    """Tell whether a run has had its time; as a callback it ends the run."""
+    return step.seconds >= seconds
+
+
 class Reporter:
     """Tells callbacks about each step once and in order, even where a run has to begin anew."""
 
     def __init__(self, on_step: OnStep | Sequence[OnStep] | None, steps: int) -> None:
-        self.callbacks, self.steps = tuple([on_step] if callable(on_step) else on_step or ()), steps
+        self.callbacks, self.steps = callbacks(on_step), steps
         self.told = 0
 
     def tell(self, history: History) -> bool:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded
 
 POINTS = (256, 512)  # that a channel is brought to: the first that are not fewer than its time steps, or else the last
+STRETCHES = 4  # of a case with more time steps than that
 STEM, STRIDE = 25, 8  # taps and step of the first convolution
 KERNELS = (5, 5, 3)  # taps of the residual block of each stage
-BESIDE = 8  # channels up to which their vectors stand side by side; of more, mean and deviation are kept
+BESIDE = 6  # channels up to which their vectors stand side by side; of more, mean and deviation are kept
 ANY = 0  # as a number of channels: whatever comes
 NO_SPREAD = 1e-6  # deviation relative to the largest value that counts as none
 NO_CHANGE = 1e-3  # the same for differences, which rounding makes of a straight line
@@ -26,8 +27,10 @@ class Universal(Encoder):
 
     A channel is brought to 256 or 512 points and z-scored by itself; its first difference is a second input. A stem of
     stride 8 and three stages follow, a residual block each, with half as many points from stage to stage. `embed` pools
-    every stage by mean, maximum and deviation over time and joins the channels (see `join_channels`). `forward` gives
-    the last stage, averaged over channels and stretched to the time steps of the input.
+    every stage by mean, maximum and deviation over time and joins the channels (see `join_channels`). A case of more
+    than 512 time steps is looked at as a whole and, for its details, in four stretches of 512 as they are: the vector
+    is the mean of both. `forward` gives the last stage of the whole, averaged over channels and stretched to the time
+    steps of the input.
 
     With n_channels=0 it takes any number of them, and its vectors always have the same length.
     """
@@ -82,9 +85,12 @@ class Universal(Encoder):
         if self.n_channels != ANY or len(shape) != 3:
             super().check_shape(shape)
 
-    def _vectors(self, x: Tensor, layers: Iterable[Layer]) -> Tensor:
-        parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
-        return join_channels(torch.cat(parts, dim=1).reshape(*x.shape[:2], -1), self.n_channels)
+    def _vectors(self, x: Tensor, layers: Sequence[Layer]) -> Tensor:
+        found = _pooled(_stages(x, layers))
+        if x.shape[2] > POINTS[-1]:
+            close = _pooled(_stages(torch.cat([x[..., part] for part in stretches(x.shape[2])]), layers))
+            found = (found + close.reshape(STRETCHES, *found.shape).mean(dim=0)) / 2
+        return join_channels(found.reshape(*x.shape[:2], -1), self.n_channels)
 
     def _pairs(self) -> Iterable[tuple[nn.Conv1d, nn.BatchNorm1d]]:
         return zip(self.convs, self.norms, strict=True)  # type: ignore[arg-type]
@@ -104,6 +110,17 @@ def _half(width_in: int, width_out: int) -> nn.Conv1d:
 def _folded(conv: nn.Conv1d, norm: nn.BatchNorm1d) -> Layer:
     weight, bias = folded(conv, norm)
     return partial(F.conv1d, weight=weight, bias=bias, stride=conv.stride, padding=conv.padding)
+
+
+def stretches(n_times: int) -> list[slice]:
+    """Return where the stretches of a long case lie: from its first time steps to its last, as evenly as possible."""
+    starts = [number * (n_times - POINTS[-1]) // (STRETCHES - 1) for number in range(STRETCHES)]
+    return [slice(start, start + POINTS[-1]) for start in starts]
+
+
+def _pooled(stages: Iterable[Tensor]) -> Tensor:
+    parts = [part for h in stages for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
+    return torch.cat(parts, dim=1)
 
 
 def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
