@@ -40,10 +40,11 @@ def cases(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
 
 
 def fitted(n_channels: int, n_times: int, X: Any = None, **settings: Any) -> TimeSeriesEmbedder:
-    small = {} if settings.get("preset") in PRESETS and PRESETS[settings["preset"]].initial else {"dim": 16}
+    preset = PRESETS[settings.get("preset", "paper")]
+    small = {} if preset.initial else {"dim": 16}  # an encoder in the box has its own
     settings = {"steps": 1, **small, "scale": "dataset", "random_state": 0, "device": "cpu", **settings}
     model = TimeSeriesEmbedder(**grouped(settings), verbose=False)
-    return model.fit(cases(20, n_channels, n_times) if X is None else X)
+    return model.fit(cases(max(20, preset.fewest), n_channels, n_times) if X is None else X)
 
 
 def exported(model: Any, folder: Path, **settings: Any) -> OnnxEmbedder:

@@ -52,9 +52,10 @@ def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, 
         return TimeSeriesEmbedder(method, preset=preset, family=family).resolve(n_cases, n_times)
 
     best, paper = best_recipe(n_cases, n_times), paper_recipe(family, n_cases, n_times)
-    pooled = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0, "levels": False, "length": 0}
+    pooled = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
+    pooled |= {"levels": False, "length": 0, "box": ""}
     rich = {**pooled, "pooling": "mean+max+std", "bank": "mixed", "n_components": 2048}
-    at_once = {**pooled, "pooling": "own", "bank": "small", "levels": True, "length": 512}
+    at_once = {**pooled, "pooling": "own", "bank": "auto", "levels": True, "length": 1024}
     temperature = {"temperature": 1.0 if family == "ucr" else 0.07}
     assert used() == used(preset="instant") == ("frozen", at_once, {}, replace(best, steps=0))
     assert used(preset=TRAINED) == used("across", TRAINED) == ("across", rich, {}, best)

@@ -13,6 +13,7 @@ from dicot.core.errors import InputError
 from dicot.model.box import BOX
 from dicot.model.embedding import LEVELS_COUNT, MIXED, Compression, embed, fit_composition, pooled_dim
 from dicot.model.levels import Levels
+from dicot.model.presets import INSTANT
 from dicot.nets.encoders import Universal
 
 QUIET = {"random_state": 1, "device": "cpu", "verbose": False}
@@ -58,6 +59,15 @@ def test_a_vector_does_not_depend_on_its_company(n_channels):
     for rows in ([4], [5, 2], np.random.default_rng(1).permutation(9)):
         for batch_size in (1, 4, 1024):
             np.testing.assert_allclose(vectors(encoder, x[rows], batch_size=batch_size), z[rows], atol=2e-6)
+
+
+def test_a_long_case_is_looked_at_as_a_whole_and_closely():
+    encoder, x = universal(2), walks(3, 2, 2000)
+    whole = vectors(
+        encoder, np.stack([[np.interp(np.linspace(0, 1999, 512), np.arange(2000), c) for c in one] for one in x])
+    )
+    close = [vectors(encoder, x[..., start : start + 512]) for start in (0, 496, 992, 1488)]
+    np.testing.assert_allclose(vectors(encoder, x), (whole + np.mean(close, axis=0)) / 2, atol=1e-4)
 
 
 def test_prepared_weights_give_what_the_definition_gives():
@@ -145,9 +155,9 @@ def test_levels_that_are_only_rounding_play_no_part(n_channels):
     assert (raw.composition_.compression.weight[-n:].abs().amax(dim=1) > 0).all(), "small units are no rounding"
 
 
-def test_a_fit_of_few_cases_gives_512_numbers_and_takes_new_lengths():
+def test_a_fit_of_few_cases_gives_all_numbers_and_takes_new_lengths():
     model = instant().fit(walks(5, 2, 60))
-    assert model.history_.loss == [] and model.transform(walks(3, 2, 60)).shape == (3, 512)
+    assert model.history_.loss == [] and model.transform(walks(3, 2, 60)).shape == (3, INSTANT.length)
     assert np.isfinite(model.transform(walks(2, 2, 7))).all()
     with pytest.raises(InputError, match="universal with dim=192. Leave out encoder and dim"):
         instant(dim=8).fit(walks(5, 2, 60))
@@ -203,8 +213,8 @@ def test_a_model_that_was_saved_before_there_were_levels_loads(tmp_path, waves):
     model = TimeSeriesEmbedder("calibrated", dim=8, features={"bank": 84, "n_components": 5}, **QUIET).fit(waves)
     path = model.save_pretrained(tmp_path / "old") / "config.json"
     config = json.loads(path.read_text())
-    for name in ("levels", "length"):
-        assert config["chosen"].pop(name) in (False, 0) and config["estimator"].pop(name) is None
+    for name in ("levels", "length", "box"):
+        assert not config["chosen"].pop(name) and config["estimator"].pop(name) is None
     del config["sha256"]
     path.write_text(json.dumps(config))
     old = TimeSeriesEmbedder.from_pretrained(tmp_path / "old", device="cpu")

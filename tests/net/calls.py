@@ -66,7 +66,7 @@ def encoder_names() -> list[str]:
 
 
 def preset_names() -> list[str]:
-    return list(PRESETS)
+    return [name for name, preset in PRESETS.items() if not preset.otherwise]  # that leaves few cases to another one
 
 
 def control_names() -> list[str]:

@@ -52,15 +52,17 @@ class Levels:
         change = x.diff(dim=2) if x.shape[2] > 1 else torch.zeros_like(x)
         roughness = (change.std(dim=2, correction=0) + least) / deviation
         logs = torch.stack([deviation.log(), roughness.log()], dim=2)
-        return join_channels(torch.cat([units.asinh() if self.squashed else units, logs], dim=2), self.n_channels)
+        found = torch.cat([units.asinh() if self.squashed else units, logs], dim=2)
+        return join_channels(found, self.n_channels, floor=0.0)  # a floor would hide what small units have to tell
 
     def differing(self, z: Array) -> Array:
-        """Tell which numbers (N, n_features) differ between cases, and not by rounding: all means of z-scored cases do."""
+        """Tell which of the numbers (N, n_features) differ by more than rounding, as means of z-scored cases do not."""
         own = z.reshape(len(z), -1, PER_CHANNEL).astype(np.float64)  # of each channel, or of their mean and deviation
         beside = own.shape[1] == self.n_channels
         size = np.abs(own[..., 1:3]).max(axis=(0, 2) if beside else None).reshape(-1, 1)
         units, logs = np.split(own.std(axis=0), [4], axis=1)
-        return np.concatenate([units > NO_SPREAD * size, logs > LITTLE], axis=1).ravel()
+        differ: Array = np.concatenate([units > NO_SPREAD * size, logs > LITTLE], axis=1).ravel()
+        return differ
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""

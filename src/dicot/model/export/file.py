@@ -39,7 +39,7 @@ from dicot.nets.encoders import Encoder
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
 BATCHES = (1, 5, 16)  # windows of each length that are compared
 PREPARATION = ("n_channels", "n_times", "channels", "rate", "layout", "unequal", "missing", "scale")
-LONGEST, MOST_CHANNELS = 300, 12  # of windows that are compared, where the model has none of its own
+LONGEST, MOST_CHANNELS = 600, 12  # of windows that are compared, where the model has none of its own
 SHORTEST = 9  # time steps of windows that are compared, where the model's own are not shorter
 
 
@@ -146,6 +146,7 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
     """Return what the file says of itself."""
     preparation, composition = parts.preparation, parts.composition
     beside = {
+        "the vector of the encoder in the box": composition.box,
         "a bank of dilated kernels": composition.bank,
         "contests between kernels": composition.contests,
         "levels of the channels": composition.levels,

@@ -21,7 +21,7 @@ from dicot.nets.encoders.backbones import ResidualBlock
 from dicot.nets.encoders.base import folded, same_margins, scale_and_shift
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
 from dicot.nets.encoders.inception.frozen import Affine, affine
-from dicot.nets.encoders.universal import BESIDE, FLOOR, NO_CHANGE, NO_SPREAD, POINTS
+from dicot.nets.encoders.universal import BESIDE, FLOOR, NO_CHANGE, NO_SPREAD, POINTS, STRETCHES
 
 Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]
@@ -125,22 +125,26 @@ def _residual_block(graph: Graph, x: str, block: ResidualBlock) -> str:
 def _universal(graph: Graph, x: str, encoder: Encoder) -> Layers:
     assert isinstance(encoder, Universal)
     layers, n_times = Layers(), graph.length(x)
-    for number, (h, width) in enumerate(zip(_universal_stages(graph, x, encoder), encoder.widths, strict=True)):
-        mean = graph.over("ReduceMean", _by_channel(graph, h, x, width, -1), 1)  # over channels
-        layers[f"stage{number}"] = _stretched(graph, mean, n_times)
+    for number, h in enumerate(
+        _universal_stages(graph, _channel_inputs(graph, x, _Looks(graph, x, close=False)), encoder)
+    ):
+        mean = graph.over("ReduceMean", _by_channel(graph, h, x, encoder.widths[number], -1), 1)  # over channels
+        sizes = graph.add("Concat", graph.add("Shape", mean, end=2), n_times, axis=0)
+        ends: dict[str, str] = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+        layers[f"stage{number}"] = graph.add("Resize", mean, "", "", sizes, **ends)
     return layers
 
 
 def _universal_vector(graph: Graph, x: str, encoder: Universal) -> str:
     """Return what `Universal.embed` does."""
-    parts = []
-    for h in _universal_stages(graph, x, encoder):
+    looks, parts = _Looks(graph, x), []
+    for h in _universal_stages(graph, _channel_inputs(graph, x, looks), encoder):
         parts += [graph.over("ReduceMean", h, 2), graph.over("ReduceMax", h, 2), _deviation(graph, h, 2, FLOOR)]
-    z = graph.add("Concat", *parts, axis=1)
-    return _joined(graph, _by_channel(graph, z, x, 3 * sum(encoder.widths)), encoder.n_channels)
+    found = _by_channel(graph, graph.add("Concat", *parts, axis=1), x, -1, 3 * sum(encoder.widths))
+    return _joined(graph, graph.over("ReduceSum", graph.add("Mul", found, looks.shares), 2), encoder.n_channels)
 
 
-def _universal_stages(graph: Graph, x: str, encoder: Universal) -> list[str]:
+def _universal_stages(graph: Graph, inputs: str, encoder: Universal) -> list[str]:
     """Return what each stage gives for every channel as a case of its own, (B C, width, points)."""
     found: list[str] = []
     convs = iter(zip(encoder.convs, encoder.norms, strict=True))
@@ -152,7 +156,7 @@ def _universal_stages(graph: Graph, x: str, encoder: Universal) -> list[str]:
         pads = [*conv.padding, *conv.padding]
         return graph.add("Conv", h, weight, bias, kernel_shape=weight.shape[2:], strides=list(conv.stride), pads=pads)
 
-    h = graph.add("Relu", convolved(_channel_inputs(graph, x), next(convs)))
+    h = graph.add("Relu", convolved(inputs, next(convs)))
     for number in range(len(encoder.widths)):
         if number:
             h = graph.add("Relu", convolved(h, next(convs)))
@@ -162,13 +166,52 @@ def _universal_stages(graph: Graph, x: str, encoder: Universal) -> list[str]:
     return found
 
 
-def _channel_inputs(graph: Graph, x: str) -> str:
-    """Return what `universal.channel_inputs` does."""
-    largest = graph.add("Reshape", graph.over("ReduceMax", graph.add("Abs", x), 2), whole(-1, 1, 1))
+class _Looks:
+    """How a channel is looked at: as a whole, and where it is long, V - 1 times, in stretches.
+
+    Attributes
+    ----------
+    left, right, share : (V, points): the two time steps that a point lies between, and where between them
+    shares : (V, 1), how much each look counts in a vector
+    whole : (V,), 1 for the look at the whole and 0 for the others
+    """
+
+    def __init__(self, graph: Graph, x: str, *, close: bool = True) -> None:
+        n_times, most = graph.length(x), POINTS[-1]
+        self.points = graph.add("Where", graph.add("LessOrEqual", n_times, whole(POINTS[0])), *map(whole, POINTS))
+        last = graph.add("Sub", n_times, whole(1))
+        step = graph.add(
+            "Div", graph.cast(last, "DOUBLE"), graph.cast(graph.add("Sub", self.points, whole(1)), "DOUBLE")
+        )
+        places = graph.add("Mul", graph.add("Slice", np.arange(most, dtype=np.float64), whole(0), self.points), step)
+        places, count = graph.add("Unsqueeze", places, whole(0)), graph.named(whole(0))
+        if close:
+            count = graph.add("Where", graph.add("Greater", n_times, whole(most)), whole(STRETCHES), whole(0))
+            beyond = graph.add("Max", graph.add("Sub", n_times, whole(most)), whole(0))
+            starts = graph.add("Div", graph.add("Mul", beyond, np.arange(STRETCHES)[:, None]), whole(STRETCHES - 1))
+            starts = graph.add("Slice", starts, whole(0), count, whole(0))
+            steps = graph.add("Slice", np.arange(most), whole(0), self.points)
+            places = graph.add("Concat", places, graph.cast(graph.add("Add", starts, steps), "DOUBLE"), axis=0)
+        self.left = graph.cast(graph.add("Floor", places), "INT64")
+        self.right = graph.add("Min", graph.add("Add", self.left, whole(1)), last)
+        self.share = graph.cast(graph.add("Sub", places, graph.cast(self.left, "DOUBLE")), "FLOAT")
+        first, end = graph.add("Min", count, whole(1)), graph.add("Add", count, whole(1))
+        table = np.array([[1.0], [0.5], *([0.5 / STRETCHES],) * STRETCHES], np.float32)
+        self.shares = graph.add("Slice", table, first, graph.add("Add", end, first), whole(0))
+        self.whole = graph.add("Slice", np.eye(STRETCHES + 1, dtype=np.float32)[0], whole(0), end)
+
+
+def _channel_inputs(graph: Graph, x: str, looks: _Looks) -> str:
+    """Return what `universal.channel_inputs` does, (B C V, 2, points)."""
+    size = graph.add("Abs", x)
+    seen = graph.over("ReduceMax", graph.add("Gather", size, looks.left, axis=2), 3)  # (B, C, V)
+    largest = graph.add("Max", seen, graph.add("Mul", graph.over("ReduceMax", size, 2, keep=True), looks.whole))
     series = graph.add("Sub", x, graph.over("ReduceMean", x, 2, keep=True))
-    points = graph.add("Where", graph.add("LessOrEqual", graph.length(x), whole(POINTS[0])), *map(whole, POINTS))
-    series = _stretched(graph, graph.add("Reshape", series, whole(-1, 1, 0)), points)
-    series = _z_scored(graph, series, graph.add("Mul", largest, single(NO_SPREAD)))
+    low, high = (graph.add("Gather", series, place, axis=2) for place in (looks.left, looks.right))
+    series = graph.add("Add", low, graph.add("Mul", graph.add("Sub", high, low), looks.share))  # (B, C, V, points)
+    series = graph.add("Reshape", series, graph.add("Concat", whole(-1, 1), looks.points, axis=0))
+    least = graph.add("Mul", graph.add("Reshape", largest, whole(-1, 1, 1)), single(NO_SPREAD))
+    series = _z_scored(graph, series, least)
     change = graph.pad(graph.add("Sub", graph.cut(series, 1, 2**62), graph.cut(series, 0, -1)), 1, 0, mode="edge")
     largest = graph.over("ReduceMax", graph.add("Abs", change), 2, keep=True)
     change = _z_scored(graph, change, graph.add("Mul", largest, single(NO_CHANGE)))
@@ -181,22 +224,16 @@ def _z_scored(graph: Graph, x: str, least: str) -> str:
     return graph.add("Where", graph.add("Greater", deviation, least), graph.add("Div", centred, deviation), single(0))
 
 
-def _stretched(graph: Graph, x: str, n_times: str) -> str:
-    """Bring (B, F, T) to so many time steps, both ends included, by reading between those that there are."""
-    sizes = graph.add("Concat", graph.add("Shape", x, end=2), n_times, axis=0)
-    return graph.add("Resize", x, "", "", sizes, mode="linear", coordinate_transformation_mode="align_corners")
-
-
 def _by_channel(graph: Graph, h: str, x: str, *shape: int) -> str:
     """Return what was made of each channel of x alone, (B C, ...), as (B, C, *shape)."""
     return graph.add("Reshape", h, graph.add("Concat", graph.add("Shape", x, end=2), whole(*shape), axis=0))
 
 
-def _joined(graph: Graph, x: str, n_channels: int) -> str:
+def _joined(graph: Graph, x: str, n_channels: int, floor: float = FLOOR) -> str:
     """Return what `universal.join_channels` does."""
     if 1 <= n_channels <= BESIDE:
         return graph.add("Flatten", x)
-    return graph.add("Concat", graph.over("ReduceMean", x, 1), _deviation(graph, x, 1, FLOOR), axis=1)
+    return graph.add("Concat", graph.over("ReduceMean", x, 1), _deviation(graph, x, 1, floor), axis=1)
 
 
 def _deviation(graph: Graph, x: str, axis: int, floor: float = 0.0) -> str:
@@ -268,6 +305,8 @@ POOLED: Mapping[str, Callable[[Graph, list[str]], list[str]]] = {
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
     """Return the vectors (B, F) of prepared windows (B, C, T); `pool` gives the encoder's pooled features."""
     parts, whole_case = [pool(x)], x
+    if composition.box is not None:
+        parts.append(_universal_vector(graph, x, composition.box.encoder))
     if composition.bank is not None or composition.contests is not None:
         missing = graph.add("Max", graph.add("Sub", whole(N_TAPS), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)  # with zeros to 9 time steps
@@ -362,7 +401,7 @@ def _levels(graph: Graph, x: str, levels: Levels) -> str:
     trend = graph.add("Sub", *(graph.over("ReduceMean", end, 2, keep=True) for end in ends))
     units = graph.add("Concat", mean, largest, smallest, trend, axis=2)
     size = graph.add("Max", graph.add("Abs", largest), graph.add("Abs", smallest))
-    least = graph.add("Add", graph.add("Mul", size, single(NO_SPREAD)), single(np.finfo(np.float32).tiny))
+    least = graph.add("Add", graph.add("Mul", size, single(NO_SPREAD)), single(float(np.finfo(np.float32).tiny)))
     longer = graph.pad(x, 0, graph.add("Max", graph.add("Sub", whole(2), n_times), whole(0)), mode="edge")
     change = graph.add("Sub", graph.cut(longer, 1, 2**62), graph.cut(longer, 0, -1))
     deviation, rough = (
@@ -371,7 +410,7 @@ def _levels(graph: Graph, x: str, levels: Levels) -> str:
     )
     logs = [graph.add("Log", values) for values in (deviation, graph.add("Div", rough, deviation))]
     units = graph.add("Asinh", units) if levels.squashed else units
-    return _joined(graph, graph.add("Concat", units, *logs, axis=2), levels.n_channels)
+    return _joined(graph, graph.add("Concat", units, *logs, axis=2), levels.n_channels, floor=0.0)
 
 
 def _dilated(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> str:
