@@ -29,7 +29,7 @@ test-slow: $(STAMP)  ## the rest: kills, memory, several processes, every page o
 test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules, registries, losses, views, golden values
 	$(PYTEST) -m "not slow" $(FAST)
 
-bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
+bench-smoke: $(STAMP)  ## every method, control and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite
 	$(BIN)/dicot report smoke --ledger out/smoke.sqlite --out out/smoke
 

@@ -8,7 +8,10 @@ from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import BEST
 
-EVERYONE = {"best", "dicot", "tstcc", "cost", "tnc", "minirocket", *CONTROLS}
+EVERYONE = {
+    *("best", "dicot", "tstcc", "cost", "tnc", *CONTROLS),
+    *("minirocket", "hydra-multirocket", "quant", "catch22", "stats-spectrum"),
+}
 
 
 def test_everyone_is_scored_by_every_protocol_with_three_seeds():

@@ -163,12 +163,12 @@ class Boxed:
         return Boxed(deepcopy(self.encoder).to(like))
 
     def transform(self, x: Tensor) -> Tensor:
-        """Compute (B, C, T) -> (B, n_features), a single case as one of two."""
-        return _in_company(self._network, x)
+        """Compute (B, C, T) -> (B, n_features); a case does not depend on the others."""
+        return _pooled(self._prepared, POOLINGS["own"].pool, x)
 
     @cached_property
-    def _network(self) -> Network:
-        return self.encoder.frozen_embed(0)
+    def _prepared(self) -> Prepared:
+        return Prepared(self.encoder.frozen_embed(0), None)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""

@@ -24,6 +24,7 @@ from dicot.model.pool import make_pool, read_cases
 from dicot.model.runs import pretrain_into
 from dicot.nets.encoders import Universal
 from dicot.nets.encoders.universal import ANY, POINTS
+from dicot.train.record import History
 
 LENGTH = 512  # numbers of a vector
 REFERENCE = 200  # cases of each source that the components are found in
@@ -36,7 +37,7 @@ SETTINGS: dict[str, Any] = {
         "channel_drop": 0.0, "lengths": POINTS,
     },
     "recipe": {"batch_size": 1024, "lr": 1e-3, "weight_decay": 0.01, "betas": (0.9, 0.95), "warmup": 0.04},
-    "steps": 9000,
+    "steps": 20000,
     "features": {"pooling": "own"},
 }  # fmt: skip
 
@@ -63,7 +64,7 @@ def pretrain_universal(
     made = universal_model(trained, sources)
     made.save_pretrained(folder, half=True)
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
-    write_atomic(folder / CARD, _card(made, sources, digest).encode())
+    write_atomic(folder / CARD, _card(made, trained.history_, sources, digest).encode())
     return f"{said}\nWrote {folder}: vectors of {LENGTH} numbers for any number of channels"
 
 
@@ -87,7 +88,7 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
         {
             **about,
             "encoder_": encoder,
-            "history_": trained.history_,
+            "history_": History(seconds=trained.history_.seconds),  # the losses stay with the run
             "features_": features,
             "composition_": replace(beside, compression=fitted),
             "preparation_": Preparation(unequal="pad", fingerprint=trained.preparation_.fingerprint),
@@ -108,8 +109,8 @@ def _halved(tensor: Tensor) -> Tensor:
     return tensor.half().to(tensor.dtype) if tensor.is_floating_point() else tensor
 
 
-def _card(model: TimeSeriesEmbedder, sources: Mapping[str, Cases], digest: str) -> str:
-    recipe, history = model.recipe_, model.history_
+def _card(model: TimeSeriesEmbedder, history: History, sources: Mapping[str, Cases], digest: str) -> str:
+    recipe = model.recipe_
     rows = [f"| {name} | {len(c):,} | {c.n_channels} | {c.n_times:,} |" for name, c in sources.items()]
     return "\n".join(
         [

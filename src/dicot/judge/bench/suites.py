@@ -13,7 +13,7 @@ from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.data.conversion import check_policies
 from dicot.data.datasets import DATASETS, family_of, is_path, spelled, stand_ins, stands_in_for, transfer_channels
 from dicot.data.datasets.names import DEVELOPMENT, LARGE, UCR, UEA
-from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.judge.classical import BEYOND_PAPER, CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.judge.protocols import MODEL_PROTOCOLS, every_protocol
@@ -54,9 +54,12 @@ def controls(*protocols: str) -> list[Entry]:
     return [(Contender(name, name), protocols) for name in CONTROLS]
 
 
-def classical(*protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> list[Entry]:
-    """Every baseline; raw features and all others may have protocols of their own beside those of everybody."""
-    return [(Contender(name, name), (*protocols, *(raw if name in RAW_FEATURES else others))) for name in CLASSICAL]
+def classical(
+    *protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = (), without: Sequence[str] = ()
+) -> list[Entry]:
+    """Every baseline, but for some; raw features and all others may have protocols of their own beside everybody's."""
+    chosen = [name for name in CLASSICAL if name not in without]
+    return [(Contender(name, name), (*protocols, *(raw if name in RAW_FEATURES else others))) for name in chosen]
 
 
 def whole(name: str) -> Pair:
@@ -141,7 +144,7 @@ SEEDS = (1, 2, 3)
 METHOD = "across"  # the preset's own
 SCORED = ("ridge", "linear", "few_1pct", "few_5", "few_10", "semi_1pct", "semi_5", "semi_10", "knn_all", "clustering")
 COST = "cost"  # the protocol that measures a fit
-RIVALS = ("dicot", "tstcc", "cost", "tnc", "minirocket")
+RIVALS = ("dicot", "tstcc", "cost", "tnc", "minirocket", *BEYOND_PAPER)
 
 PARTS_SCORED = ("ridge", "linear", "few_5", "semi_5", "clustering")
 VIEWS = ("noise", "scale", "offset", "mask", "crop", "channel_drop")
@@ -184,7 +187,7 @@ def at_hand() -> list[str]:
 
 
 def best(options: SuiteOptions) -> list[Job]:
-    """The preset "best" beside Di-COT, rivals, controls and MiniRocket on all sets at hand, by ten protocols.
+    """The preset "best" beside Di-COT, rivals, controls and baselines on all sets at hand, by ten protocols.
 
     What the preset and Di-COT cost is measured by fits of their own, with one seed.
     """

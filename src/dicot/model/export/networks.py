@@ -160,8 +160,8 @@ def _universal_stages(graph: Graph, inputs: str, encoder: Universal) -> list[str
     for number in range(len(encoder.widths)):
         if number:
             h = graph.add("Relu", convolved(h, next(convs)))
-        outer, inner = next(convs), next(convs)  # in the order of `universal._stages`
-        h = graph.add("Relu", graph.add("Add", h, convolved(graph.add("Relu", convolved(h, inner)), outer)))
+        inner = graph.add("Relu", convolved(h, next(convs)))
+        h = graph.add("Relu", graph.add("Add", h, convolved(inner, next(convs))))
         found.append(h)
     return found
 
@@ -206,7 +206,7 @@ def _channel_inputs(graph: Graph, x: str, looks: _Looks) -> str:
     size = graph.add("Abs", x)
     seen = graph.over("ReduceMax", graph.add("Gather", size, looks.left, axis=2), 3)  # (B, C, V)
     largest = graph.add("Max", seen, graph.add("Mul", graph.over("ReduceMax", size, 2, keep=True), looks.whole))
-    series = graph.add("Sub", x, graph.over("ReduceMean", x, 2, keep=True))
+    series = graph.add("Sub", x, graph.cut(x, 0, 1))
     low, high = (graph.add("Gather", series, place, axis=2) for place in (looks.left, looks.right))
     series = graph.add("Add", low, graph.add("Mul", graph.add("Sub", high, low), looks.share))  # (B, C, V, points)
     series = graph.add("Reshape", series, graph.add("Concat", whole(-1, 1), looks.points, axis=0))

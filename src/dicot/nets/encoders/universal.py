@@ -7,8 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded
+from dicot.core.machine_code import CFile
+from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded, home_of
 
+C = CFile("dicot.nets.encoders", "universal.c")
+TILE = 48  # channels of a tile there, on any processor
 POINTS = (256, 512)  # that a channel is brought to: the first that are not fewer than its time steps, or else the last
 STRETCHES = 4  # of a case with more time steps than that
 STEM, STRIDE = 25, 8  # taps and step of the first convolution
@@ -64,16 +67,21 @@ class Universal(Encoder):
     def embed(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, embed_dim) in the mode the module is in."""
         self.check_shape(x.shape)
-        return self._vectors(x, self._layers())
+        return self._vectors(x, partial(_pooled, layers=self._layers()))
 
     def frozen_embed(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
-        """Return `embed` with each BatchNorm folded into the convolution in front of it."""
-        layers = self._layers() if self.is_plain() else [_folded(*pair) for pair in self._pairs()]
+        """Return `embed` with each BatchNorm folded into the convolution in front of it; on a CPU float32 goes by C."""
+        pool: Layer
+        if not self.is_plain() and home_of(self) == (torch.device("cpu"), torch.float32) and C.library is not None:
+            pool = _Compiled(self)
+        else:
+            layers = self._layers() if self.is_plain() else [_folded(*pair) for pair in self._pairs()]
+            pool = partial(_pooled, layers=layers)
 
         def compute(x: Tensor) -> Tensor:
             self.check_shape(x.shape)
             with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
-                return self._vectors(x, layers)
+                return self._vectors(x, pool)
 
         return compute
 
@@ -85,10 +93,10 @@ class Universal(Encoder):
         if self.n_channels != ANY or len(shape) != 3:
             super().check_shape(shape)
 
-    def _vectors(self, x: Tensor, layers: Sequence[Layer]) -> Tensor:
-        found = _pooled(_stages(x, layers))
+    def _vectors(self, x: Tensor, pool: Layer) -> Tensor:
+        found = pool(x)
         if x.shape[2] > POINTS[-1]:
-            close = _pooled(_stages(torch.cat([x[..., part] for part in stretches(x.shape[2])]), layers))
+            close = pool(torch.cat([x[..., part] for part in stretches(x.shape[2])]))
             found = (found + close.reshape(STRETCHES, *found.shape).mean(dim=0)) / 2
         return join_channels(found.reshape(*x.shape[:2], -1), self.n_channels)
 
@@ -118,9 +126,37 @@ def stretches(n_times: int) -> list[slice]:
     return [slice(start, start + POINTS[-1]) for start in starts]
 
 
-def _pooled(stages: Iterable[Tensor]) -> Tensor:
-    parts = [part for h in stages for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
+def _pooled(x: Tensor, layers: Sequence[Layer]) -> Tensor:
+    """Compute (B, C, T) -> (B C, n): mean, maximum and deviation over time of every stage."""
+    parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
     return torch.cat(parts, dim=1)
+
+
+class _Compiled:
+    """The same in C, with weights laid out in tiles. A channel's numbers do not depend on its company."""
+
+    def __init__(self, encoder: Universal) -> None:
+        self.n = 3 * sum(encoder.widths)
+        self.weights = torch.cat([_tiles(*folded(*pair)) for pair in encoder._pairs()])
+        self.widths = torch.tensor(encoder.widths)
+        self.padded = self.widths + -self.widths % TILE
+        self.constants = torch.tensor([NO_SPREAD, NO_CHANGE, FLOOR])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        n_rows, n_times = x.shape[0] * x.shape[1], x.shape[2]
+        out = x.new_empty(n_rows, self.n)
+        own = (self.weights, self.widths, self.padded, self.constants)
+        C.call("vectors", x.contiguous(), n_rows, n_times, points_of(n_times), *own, out)
+        return out
+
+
+def _tiles(weight: Tensor, bias: Tensor) -> Tensor:
+    """Lay out the weight (O, I, taps) and bias of a convolution as the C function reads them, with zeros at the end."""
+    n_out, n_in, taps = weight.shape
+    beyond = -n_out % TILE
+    whole = F.pad(weight, (0, 0, 0, 0 if taps == STEM else -n_in % TILE, 0, beyond))
+    rows = torch.cat([F.pad(bias, (0, beyond)).unsqueeze(0), whole.permute(2, 1, 0).flatten(0, 1)])
+    return rows.unflatten(1, (-1, TILE)).transpose(0, 1).flatten()
 
 
 def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
@@ -130,27 +166,36 @@ def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
     for number in range(len(KERNELS)):
         if number:
             h = torch.relu(next(following)(h))
-        h = torch.relu(h + next(following)(torch.relu(next(following)(h))))
+        first, second = next(following), next(following)
+        h = torch.relu(h + second(torch.relu(first(h))))
         found.append(h)
     return found
 
 
+def points_of(n_times: int) -> int:
+    """Return how many points a channel of so many time steps is brought to."""
+    return next((points for points in POINTS if points >= n_times), POINTS[-1])
+
+
 def channel_inputs(x: Tensor) -> Tensor:
     """Turn cases (B, C, T) into the network's input (B C, 2, points): each channel and its difference, z-scored."""
-    points = next((points for points in POINTS if points >= x.shape[2]), POINTS[-1])
-    x = x.flatten(0, 1).unsqueeze(1)
-    # Centred before anything is computed of it: small changes of large values would drown in rounding.
-    series, largest = x - x.mean(dim=2, keepdim=True), x.abs().amax(dim=2, keepdim=True)
+    points = points_of(x.shape[2])
+    values = x.flatten(0, 1).unsqueeze(1)
+    series = values - values[..., :1]  # else a level far from 0 would be rounded with its small changes
     if x.shape[2] != points:
         series = F.interpolate(series, points, mode="linear", align_corners=True)
-    series = _z_scored(series, NO_SPREAD * largest)
+    series = _z_scored(series, NO_SPREAD * _largest(values))
     change = series.diff(dim=2)
     change = torch.cat([change[..., :1], change], dim=2)
-    return torch.cat([series, _z_scored(change, NO_CHANGE * change.abs().amax(dim=2, keepdim=True))], dim=1)
+    return torch.cat([series, _z_scored(change, NO_CHANGE * _largest(change))], dim=1)
+
+
+def _largest(x: Tensor) -> Tensor:
+    return x.abs().amax(dim=-1, keepdim=True)
 
 
 def _z_scored(x: Tensor, least: Tensor) -> Tensor:
-    """Give each row mean 0 and deviation 1; one that hardly changes becomes 0."""
+    """Give each row mean 0 and deviation 1; one whose deviation is not above `least` becomes 0."""
     centred = x - x.mean(dim=-1, keepdim=True)
     deviation = centred.square().mean(dim=-1, keepdim=True).sqrt()
     return torch.where(deviation > least, centred / deviation, 0.0)
