@@ -317,10 +317,17 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         if name in CONTROLS and initial is not None:
             raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
         preset = self._chosen(len(train))[0]
-        usual, start = preset.encoder if name == preset.method else USUAL_ENCODER, initial or preset.starts_from(name)
+        usual = preset.encoder if name in (preset.method, *CONTROLS) else USUAL_ENCODER
+        start = initial or preset.starts_from(name)
         run = None
         with seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
+            in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
+            if initial is None and start is not None and not in_box:
+                raise InputError(
+                    f"The preset {preset.name!r} starts from an encoder in the box, {usual[0]} with dim={usual[1]}. "
+                    "Leave out encoder and dim, or pass a model of your own to fit as initial."
+                )
             # Loaded before the method is built, which may make copies of its encoder.
             weights = None if start is None else load_initial(encoder, start)
             origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}
