@@ -53,7 +53,7 @@ def cost(run: Callable[[], object], seconds: float = 2.0, least: int = 10) -> tu
 
 
 def ways_of(x: np.ndarray, folder: Path, threads: int) -> Iterator[tuple[str, str, int, Way, float]]:
-    """Give each model, what computes it, the length of its vectors, the function, and the megabytes of its file or 0."""
+    """Give each model, what computes it, the length of its vectors, the function, and its file's megabytes or 0."""
     for name in MODELS:
         if name == "dicot-base":
             model = TimeSeriesEmbedder.from_pretrained(name, device="cpu")
