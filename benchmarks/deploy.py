@@ -1,11 +1,11 @@
 """python -m benchmarks.deploy [SET ...] [--threads 2] [--cases 200]: one window by torch and by onnxruntime, and int8.
 
-First the time of a single window, from raw values to its vector, for both presets and several shapes: milliseconds of
+First the time of a single window, from raw values to its vector, for the presets and several shapes: milliseconds of
 the clock (the median, and the fastest) and of the CPU, all threads together. The models are fitted on so many drawn
-cases, of long windows on 20; the vector of "best" has one number less, up to 2,048. Then, for data sets, size, time and
-the accuracy of a linear probe with the weights of the convolutions as they are and rounded to 8 bits: "dynamic", where
-the scale of activations is found window by window, and "static", where training windows have fixed it. A clock on a
-busy machine tells little: see the CPU's, with one thread.
+cases, of long windows on 20; the vector of "best-2026.11" has one number less, up to 2,048. Then, for data sets, size,
+time and the accuracy of a linear probe with the weights of the convolutions as they are and rounded to 8 bits:
+"dynamic", where the scale of activations is found window by window, and "static", where training windows have fixed it.
+A clock on a busy machine tells little: see the CPU's, with one thread.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.export import export_onnx
 
 SHAPES = ((6, 128), (1, 150), (1, 3000))  # C, T; the first is that of HAPT
+PRESETS = ("instant", "best-2026.11", "paper")
 SETS = ("ItalyPowerDemand", "TwoLeadECG", "Plane", "Coffee")
 LONG = 1000  # time steps from which on few cases are drawn: more would take minutes to fit
 CALIBRATION = 50  # training windows that the scale of activations is taken from
@@ -50,8 +51,8 @@ def cost(run: Callable[[], object], seconds: float = 2.0, least: int = 10) -> tu
 def single_windows(folder: Path, threads: int, cases: int, shapes: list[tuple[int, int]], seconds: float) -> None:
     print(f"one window, {threads} thread(s)")
     titles = f"{'median ms':>12}{'least ms':>12}{'CPU ms':>10}{'MB':>8}"
-    print(f"{'preset':8}{'channels, time':>16}{'vector':>8}{'by':>14}{titles}")
-    for preset in ("best", "paper"):
+    print(f"{'preset':14}{'channels, time':>16}{'vector':>8}{'by':>14}{titles}")
+    for preset in PRESETS:
         for shape in shapes:
             n_cases = min(cases, 20) if shape[1] >= LONG else cases
             x = np.random.default_rng(0).normal(size=(n_cases, *shape)).cumsum(axis=2).astype(np.float32)
@@ -65,7 +66,7 @@ def single_windows(folder: Path, threads: int, cases: int, shapes: list[tuple[in
             for name, transform in ways.items():
                 numbers = cost(partial(transform, x[:1]), seconds)
                 times = f"{numbers[0]:12.1f}{numbers[1]:12.1f}{numbers[2]:10.1f}"
-                line = f"{preset:8}{shape!s:>16}{deployed.n_features:8}{name:>14}{times}"
+                line = f"{preset:14}{shape!s:>16}{deployed.n_features:8}{name:>14}{times}"
                 print(f"{line}{made.n_bytes / 1e6:8.1f}" if name == "onnxruntime" else line, flush=True)
 
 
@@ -103,15 +104,15 @@ def in_8_bits(source: Path, x: np.ndarray) -> dict[str, Path]:
     return made
 
 
-def accuracies(folder: Path, sets: list[str], threads: int, seed: int, steps: int | None) -> None:
+def accuracies(folder: Path, sets: list[str], preset: str, threads: int, seed: int, steps: int | None) -> None:
     trained = "" if steps is None else f", {steps} training steps"
-    print(f"linear probe on embeddings of the preset best{trained}, {threads} thread(s)")
+    print(f"linear probe on embeddings of the preset {preset}{trained}, {threads} thread(s)")
     print(f"{'set':18}{'file':>16}{'MB':>8}{'CPU ms':>10}{'accuracy':>10}{'difference':>12}")
     for name in sets:
         split = load(name)
         assert split.test is not None and split.train.y is not None and split.test.y is not None
         train, test = (np.asarray(part.x[:], np.float32) for part in (split.train, split.test))
-        model = TimeSeriesEmbedder(preset="best", steps=steps, random_state=seed, device="cpu").fit(train)
+        model = TimeSeriesEmbedder(preset=preset, steps=steps, random_state=seed, device="cpu").fit(train)
         source = export_onnx(model, folder / "float.onnx").path
         whole = np.empty(0)
         for title, path in {"float32": source, **in_8_bits(source, train)}.items():
@@ -137,6 +138,7 @@ def shapes_of(text: str) -> list[tuple[int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=[], help="data sets for int8; 'all' stands for the usual ones")
+    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="of the models for int8")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cases", type=int, default=200, help="that the models of drawn cases are fitted on")
     parser.add_argument(
@@ -149,7 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.sets:
             sets = list(SETS) if options.sets == ["all"] else options.sets
-            accuracies(Path(folder), sets, options.threads, options.seed, options.steps)
+            accuracies(Path(folder), sets, options.preset, options.threads, options.seed, options.steps)
         else:
             single_windows(Path(folder), options.threads, options.cases, options.shapes, options.seconds)
 

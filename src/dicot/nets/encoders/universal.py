@@ -156,7 +156,7 @@ def _tiles(weight: Tensor, bias: Tensor) -> Tensor:
     beyond = -n_out % TILE
     whole = F.pad(weight, (0, 0, 0, 0 if taps == STEM else -n_in % TILE, 0, beyond))
     rows = torch.cat([F.pad(bias, (0, beyond)).unsqueeze(0), whole.permute(2, 1, 0).flatten(0, 1)])
-    return rows.unflatten(1, (-1, TILE)).transpose(0, 1).flatten()
+    return rows.reshape(len(rows), -1, TILE).transpose(0, 1).flatten()
 
 
 def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
