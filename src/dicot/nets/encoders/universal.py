@@ -53,6 +53,9 @@ class Universal(Encoder):
     def embed_dim(self) -> int:
         return joined_dim(self.n_channels, 3 * sum(self.widths))
 
+    def pass_width(self, n_channels: int) -> int:
+        return self.dim * max(1, n_channels // STRIDE)
+
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         return list(self.features(x if keep is None else x * keep.unsqueeze(1)).values())[-1]
 
@@ -156,7 +159,7 @@ def _tiles(weight: Tensor, bias: Tensor) -> Tensor:
     beyond = -n_out % TILE
     whole = F.pad(weight, (0, 0, 0, 0 if taps == STEM else -n_in % TILE, 0, beyond))
     rows = torch.cat([F.pad(bias, (0, beyond)).unsqueeze(0), whole.permute(2, 1, 0).flatten(0, 1)])
-    return rows.reshape(len(rows), -1, TILE).transpose(0, 1).flatten()
+    return rows.view(len(rows), -1, TILE).transpose(0, 1).flatten()
 
 
 def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
