@@ -50,7 +50,7 @@ Network = Callable[[Tensor], Any]
 
 @dataclass(frozen=True, eq=False)
 class Compression:
-    """(x - mean) @ weight. The numbers have mean 0 and deviation 1 over the training cases.
+    """(x - mean) @ weight @ turn. The numbers have mean 0 and deviation 1 over the training cases.
 
     They are the principal components, rotated so that each has the same variance: distances and angles are those of the
     components, and a head that standardises its input, as most do, leaves them alone. On the components themselves it
@@ -58,7 +58,8 @@ class Compression:
     """
 
     mean: Tensor  # (F,)
-    weight: Tensor  # (F, n)
+    weight: Tensor  # (F, n), or (F, r) for fewer components than numbers
+    turn: Tensor | None = None  # (r, n): two small matrices, where one would be large and of few components
 
     @classmethod
     def fit(
@@ -97,31 +98,35 @@ class Compression:
             roots = torch.stack(counts).sqrt() / shares
             scale = scale / roots.repeat_interleave(torch.tensor(sizes, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
-        if exactly:
-            lacking = n_components - len(variances)
-            components, variances = F.pad(components, (0, 0, 0, lacking)), F.pad(variances, (0, lacking))
+        found = len(variances)
+        if exactly and found < n_components:
+            variances = F.pad(variances, (0, n_components - found))
+            rows = torch.from_numpy(equalised(np.eye(n_components, found), variances.cpu().numpy()))
+            weight, turn = components.T * scale.unsqueeze(1), (rows / variances.mean().sqrt().cpu()).T
+            return cls(*(part.float().contiguous().cpu() for part in (mean, weight, turn)))
         rows = torch.from_numpy(equalised(components.cpu().numpy(), variances.cpu().numpy())).to(x.device)
         weight = (rows / variances.mean().sqrt()).T * scale.unsqueeze(1)
         return cls(mean.float().cpu(), weight.float().contiguous().cpu())
 
     @property
     def n_components(self) -> int:
-        return self.weight.shape[1]
+        return (self.weight if self.turn is None else self.turn).shape[1]
 
     def to(self, like: Tensor) -> "Compression":
         """Return the compression for vectors on the device and of the type of `like`."""
         if (self.weight.device, self.weight.dtype) == (like.device, like.dtype):
             return self
-        return Compression(self.mean.to(like), self.weight.to(like))
+        return Compression(**{name: tensor.to(like) for name, tensor in self.tensors().items()})
 
     def transform(self, z: Tensor) -> Tensor:
         """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
         rows = z - self.mean
-        return rows @ self.weight if len(z) > 1 else (rows.repeat(2, 1) @ self.weight)[:1]
+        found = (rows if len(z) > 1 else rows.repeat(2, 1)) @ self.weight
+        return (found if self.turn is None else found @ self.turn)[: len(z)]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""
-        return {"mean": self.mean, "weight": self.weight}
+        return {name: tensor for name, tensor in vars(self).items() if tensor is not None}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
