@@ -58,8 +58,12 @@ class Compression:
     """
 
     mean: Tensor  # (F,)
-    weight: Tensor  # (F, n), or (F, r) for fewer components than numbers
-    turn: Tensor | None = None  # (r, n): two small matrices, where one would be large and of few components
+    weight: Tensor  # (F, n), or (F, r) where there are fewer components than numbers
+    turn: Tensor | None = None  # (r, n), there
+
+    def __post_init__(self) -> None:
+        # Each column in one piece: a single case would otherwise wait for memory twice as long.
+        object.__setattr__(self, "weight", self.weight.T.contiguous().T)
 
     @classmethod
     def fit(
@@ -98,15 +102,14 @@ class Compression:
             roots = torch.stack(counts).sqrt() / shares
             scale = scale / roots.repeat_interleave(torch.tensor(sizes, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
-        found = len(variances)
-        if exactly and found < n_components:
-            variances = F.pad(variances, (0, n_components - found))
-            rows = torch.from_numpy(equalised(np.eye(n_components, found), variances.cpu().numpy()))
-            weight, turn = components.T * scale.unsqueeze(1), (rows / variances.mean().sqrt().cpu()).T
-            return cls(*(part.float().contiguous().cpu() for part in (mean, weight, turn)))
-        rows = torch.from_numpy(equalised(components.cpu().numpy(), variances.cpu().numpy())).to(x.device)
-        weight = (rows / variances.mean().sqrt()).T * scale.unsqueeze(1)
-        return cls(mean.float().cpu(), weight.float().contiguous().cpu())
+        lacking = n_components - len(variances) if exactly else 0
+        variances = F.pad(variances, (0, lacking))
+        # Few components are turned into many numbers behind the product, which is the smaller for it.
+        own = np.eye(n_components, len(components)) if lacking else components.cpu().numpy()
+        turned = torch.from_numpy(equalised(own, variances.cpu().numpy()))
+        rows = components if lacking else turned.to(x.device)
+        weight = ((rows / variances.mean().sqrt()).T * scale.unsqueeze(1)).float().contiguous().cpu()
+        return cls(mean.float().cpu(), weight, turned.T.float().contiguous() if lacking else None)
 
     @property
     def n_components(self) -> int:
@@ -121,12 +124,12 @@ class Compression:
     def transform(self, z: Tensor) -> Tensor:
         """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
         rows = z - self.mean
-        found = (rows if len(z) > 1 else rows.repeat(2, 1)) @ self.weight
-        return (found if self.turn is None else found @ self.turn)[: len(z)]
+        rows = (rows if len(z) > 1 else torch.cat([rows, rows])) @ self.weight
+        return (rows if self.turn is None else rows @ self.turn)[: len(z)]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""
-        return {name: tensor for name, tensor in vars(self).items() if tensor is not None}
+        return {name: tensor.contiguous() for name, tensor in vars(self).items() if tensor is not None}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
@@ -407,7 +410,8 @@ def embed_into(
         _refuse_length(encoder, x, device, composer)
     shape = _shape(encoder, x.shape[2], pooling, composer)
     home, dtype = home_of(encoder)
-    in_training = [module for module in encoder.inner_modules().all if module.training]
+    modules = encoder.inner_modules()
+    in_training = [module for module in modules.all if module.training]
     if in_training:
         encoder.eval()
     if home != device:
@@ -421,7 +425,7 @@ def embed_into(
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _pooling(encoder, x.shape[2], rule, halved) as compute:
                 compute = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
-                graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
+                graphs = not modules.have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
         if home != device:

@@ -83,7 +83,9 @@ class Universal(Encoder):
 
         def compute(x: Tensor) -> Tensor:
             self.check_shape(x.shape)
-            with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+            if dtype is None:
+                return self._vectors(x, pool)
+            with torch.autocast(x.device.type, dtype):
                 return self._vectors(x, pool)
 
         return compute
