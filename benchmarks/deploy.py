@@ -32,6 +32,7 @@ from dicot.model.kernels import MOST_FEATURES, Bank
 
 MODELS = ("instant", "best-2026.11", "dicot-base")  # presets, and the model in the box
 SHAPES = ((6, 128), (1, 150), (1, 3000))  # C, T; the first is that of HAPT
+PRESETS = ("instant", "best-2026.11", "paper")
 SETS = ("ItalyPowerDemand", "TwoLeadECG", "Plane", "Coffee")
 LONG = 1000  # time steps from which on few cases are drawn: more would take minutes to fit
 CALIBRATION = 50  # training windows that the scale of activations is taken from
@@ -125,15 +126,15 @@ def in_8_bits(source: Path, x: np.ndarray) -> dict[str, Path]:
     return made
 
 
-def accuracies(folder: Path, sets: list[str], threads: int, seed: int, steps: int | None) -> None:
+def accuracies(folder: Path, sets: list[str], preset: str, threads: int, seed: int, steps: int | None) -> None:
     trained = "" if steps is None else f", {steps} training steps"
-    print(f"linear probe on embeddings of the preset best{trained}, {threads} thread(s)")
+    print(f"linear probe on embeddings of the preset {preset}{trained}, {threads} thread(s)")
     print(f"{'set':18}{'file':>16}{'MB':>8}{'CPU ms':>10}{'accuracy':>10}{'difference':>12}")
     for name in sets:
         split = load(name)
         assert split.test is not None and split.train.y is not None and split.test.y is not None
         train, test = (np.asarray(part.x[:], np.float32) for part in (split.train, split.test))
-        model = TimeSeriesEmbedder(preset="best", steps=steps, random_state=seed, device="cpu").fit(train)
+        model = TimeSeriesEmbedder(preset=preset, steps=steps, random_state=seed, device="cpu").fit(train)
         source = export_onnx(model, folder / "float.onnx").path
         whole = np.empty(0)
         for title, path in {"float32": source, **in_8_bits(source, train)}.items():
@@ -159,6 +160,7 @@ def shapes_of(text: str) -> list[tuple[int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=[], help="data sets for int8; 'all' stands for the usual ones")
+    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="of the models for int8")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cases", type=int, default=200, help="that the models of drawn cases are fitted on")
     parser.add_argument("--batch", type=int, default=64, help="windows that are embedded at once")
@@ -172,7 +174,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.sets:
             sets = list(SETS) if options.sets == ["all"] else options.sets
-            accuracies(Path(folder), sets, options.threads, options.seed, options.steps)
+            accuracies(Path(folder), sets, options.preset, options.threads, options.seed, options.steps)
         else:
             windows(Path(folder), options.threads, options.cases, options.batch, options.shapes, options.seconds)
 

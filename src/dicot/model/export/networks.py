@@ -5,7 +5,6 @@ ENCODER_GRAPHS and POOLED are where a new one is registered. Convolutions of the
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, reduce
 
 import numpy as np
 from torch import Tensor, nn
@@ -321,7 +320,10 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
     if composition.compression is None:
         return z
     mean, *factors = map(_numbers, composition.compression.tensors().values())
-    return reduce(partial(graph.add, "MatMul"), factors, graph.add("Sub", z, mean))
+    z = graph.add("Sub", z, mean)
+    for factor in factors:
+        z = graph.add("MatMul", z, factor)
+    return z
 
 
 def probabilities(graph: Graph, vectors: str, head: Head) -> str:
