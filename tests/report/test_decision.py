@@ -70,7 +70,7 @@ def test_sets_that_the_preset_was_chosen_on_do_not_decide():
     chosen = [name for name in DEVELOPMENT if name in ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")]
     levels = {"best": 80.0, **LEVELS}
     (_, said), table = opening(rows("best", levels), "best")
-    assert chosen and f"{8 - len(chosen)} data sets" in said and "was chosen on are left out" in table.note
+    assert chosen and f"{8 - len(chosen)} data sets" in said and "Development sets are left out" in table.note
 
 
 def test_it_is_the_first_sentence_of_every_form(tmp_path):

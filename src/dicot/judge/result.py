@@ -1,5 +1,6 @@
 """Result: the one row of an evaluation, in memory, in a ledger, in a table and in a report."""
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -78,3 +79,13 @@ class Result:
             if scale := chosen.get(f"{part}_scale"):
                 row[part] = f"{row[part]} (scale {scale})"
         return [{**row, "metric": metric, "value": value} for metric, value in self.values.items()]
+
+
+def canonical(config: Mapping[str, Any]) -> str:
+    """Write a configuration as the same text whatever the order of its entries."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"))
+
+
+def key_of(config: Mapping[str, Any]) -> str:
+    """Hash the canonical text by SHA-256."""
+    return hashlib.sha256(canonical(config).encode()).hexdigest()

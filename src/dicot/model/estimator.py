@@ -317,7 +317,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         if name in CONTROLS and initial is not None:
             raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
         preset = self._chosen(len(train))[0]
-        usual, start = preset.encoder if name == preset.method else USUAL_ENCODER, initial or preset.starts_from(name)
+        usual = preset.encoder if name in (preset.method, *CONTROLS) else USUAL_ENCODER
+        start = initial or preset.starts_from(name)
         run = None
         with seeded_weights(seed):
             encoder = self._new_encoder(train, usual)

@@ -14,6 +14,7 @@ from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
 from dicot.core.errors import InputError, did_you_mean, lookup
+from dicot.model.box import in_box
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 
 # What a preset says about the vectors. Models and keys of results that are older than the last three have none.
@@ -80,8 +81,13 @@ class Preset:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
         old = ("method", *FEATURES[:4])
         values = {name: getattr(self, name) for name in old} | {"params": dict(self.method_params)}
-        new = ("levels", "length", "box", "initial", "fewest", "otherwise", "minutes")
+        new = ("levels", "length", "fewest", "minutes")
         values |= {name: getattr(self, name) for name in new if getattr(self, name)}
+        for part in filter(None, (self.initial, self.box)):  # other weights in the box, other results
+            config = json.loads((in_box(part) / "config.json").read_text(encoding="utf-8"))
+            values |= {"encoder": self.encoder, "weights": config["weights"]["sha256"]}
+        if self.otherwise:
+            values["otherwise"] = find_preset(self.otherwise).digest()
         values["difference"] = False  # a feature that is gone, as recorded results have it
         rule = self.recipe
         values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it

@@ -10,7 +10,7 @@ from dicot.core.errors import InputError
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report import frame
 from dicot.judge.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
-from dicot.judge.report.best import SUBJECT, short_table
+from dicot.judge.report.best import SUITE, short_table
 from dicot.judge.report.page import Part
 from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table, to_markdown
 from dicot.paper.grid import paper_line, published
@@ -119,16 +119,16 @@ def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ..
 
 
 def summary_markdown(data: pd.DataFrame) -> str:
-    """Write Table 2 of the paper, or the gains of the preset "best", the same whenever it is made."""
+    """Write Table 2 of the paper, or the table of the suite "best", the same whenever it is made."""
     dates = sorted(data.recorded)
     made = f"Recorded {dates[0][:10]} to {dates[-1][:10]}." if dates and dates[0] else ""
-    table = short_table(data) if set(data.suite) == {SUBJECT} else summary_of_archives(newest(data))
+    table = short_table(data) if set(data.suite) == {SUITE} else summary_of_archives(newest(data))
     return f"{to_markdown(table)}{made}".rstrip() + "\n"
 
 
 def with_summary(text: str, block: str, suites: Sequence[str]) -> str:
     """Put the block into a text, between the two marks of the archives' table, or of the one about the preset."""
-    name = "dicot report best" if list(suites) == [SUBJECT] else "dicot report"
+    name = "dicot report best" if list(suites) == [SUITE] else "dicot report"
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise InputError(f"It needs one line {begin} and after it one line {end}. Put them where the table goes.")

@@ -1,4 +1,4 @@
-"""Stand-ins for large sets of the paper: recordings in one .npz file each that are cut into windows when loaded."""
+"""Recordings in one .npz file each, cut into windows when loaded: four that stand in for sets of the paper, SisFall."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class StandIn(DataSet):
     """A set in one file: what its card says, and the function that cuts its arrays into windows."""
 
     name: str
-    stands_in_for: str
+    stands_in_for: str  # "": for none
     file: str  # in the folder large/ of a data folder
     content: str  # the arrays that it must hold, and how they come from the publisher's files
     parts: Callable[[Arrays], Parts]
@@ -265,4 +265,56 @@ ARRHYTHMIA = StandIn(
         "Atrial flutter and junctional rhythm: one person in training (222); of the latter 3 windows test.",
     ),
 )
-STAND_INS = (HAPT, WISDM_2019, NIGHT, ARRHYTHMIA)
+MOVEMENTS = (
+    *("walking slowly", "walking quickly", "jogging slowly", "jogging quickly", "stairs slowly", "stairs quickly"),
+    *("half chair slowly", "half chair quickly", "low chair slowly", "low chair quickly", "collapsing into a chair"),
+    *("lying down slowly", "lying down quickly", "turning over in bed", "squatting", "bending", "getting into a car"),
+    *("stumbling", "jumping"),
+)
+FALLS = (
+    *("forward: slip", "backward: slip", "lateral: slip", "forward: trip", "forward: trip while jogging"),
+    *("vertical: fainting", "fainting with hands on a table", "forward: getting up", "lateral: getting up"),
+    *("forward: sitting down", "backward: sitting down", "lateral: sitting down", "forward: seated, fainting"),
+    *("backward: seated, fainting", "lateral: seated, fainting"),
+)
+SHORTEST = 598  # time steps of the shortest recording, 12 s
+
+
+def sisfall_parts(arrays: Arrays) -> Parts:
+    """Cut windows of 12 s side by side inside each recording, in g and degrees per second."""
+    recording = arrays["rec"].astype(np.int64)
+    codes = np.unique(arrays["rec_activity"], return_inverse=True)[1]  # D01 to D19, then F01 to F15
+    subjects, subject = np.unique(arrays["rec_subject"], return_inverse=True)
+    signals = (arrays["X"] * arrays["scale"]).T.astype(np.float32)
+    inside = runs(recording)
+    windows = cut(signals, codes[recording], subject[recording], SHORTEST, SHORTEST, inside=inside, name="sisfall")
+    assert windows.group is not None
+    named = Windows(windows.x, windows.y, subjects[windows.group.astype(np.int64)], "sisfall")
+    return split_groups(named, ("SA07", "SA15", "SA23", "SE08"))  # every fourth of the 19
+
+
+SISFALL = StandIn(
+    name="sisfall",
+    stands_in_for="",
+    file="sisfall_50hz.npz",
+    content="X (rows, 6: accelerometer ADXL345, gyroscope) averaged to 50 Hz, scale (6,) from counts to g and degrees "
+    "per second, rec (rows,), and of each recording rec_subject and rec_activity (D01 to D19, F01 to F15)",
+    parts=sisfall_parts,
+    sizes=Sizes(2425, 678, 6, SHORTEST, len(MOVEMENTS + FALLS)),
+    class_sizes=(
+        *(120, 120, 120, 112, 150, 98, 75, 75, 70, 70, 75, 75, 50, 75, 75, 75, 140, 50, 50),
+        *(50 for _ in FALLS),
+    ),
+    source="https://doi.org/10.3390/s17010198",
+    licence="none stated; the paper that publishes it is CC BY 4.0",
+    citation="Sucerquia, Lopez and Vargas-Bonilla, SisFall: a fall and movement dataset, Sensors 17(1), 2017",
+    fingerprint="ae516f2d0ff62153",
+    labels=(*MOVEMENTS, *(f"fall {kind}" for kind in FALLS)),
+    stride=SHORTEST,
+    transfer_channels=(0, 1, 2),  # accelerometer
+    notes=(
+        "19 of the publisher's 38 subjects; of those over 60 one fell.",
+        "A window has the label of its recording, in which a movement takes a few seconds.",
+    ),
+)
+STAND_INS = (HAPT, WISDM_2019, NIGHT, ARRHYTHMIA, SISFALL)

@@ -20,7 +20,7 @@ from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
 from dicot.data.tables import read_table
 from dicot.judge.protocols import every_protocol
-from dicot.judge.result import Result
+from dicot.judge.result import Result, canonical, key_of
 
 if TYPE_CHECKING:
     from dicot.judge.evaluation.jobs import Job
@@ -52,6 +52,9 @@ COLUMNS = {
 # Columns that are called otherwise than the field of a result.
 FIELDS = {"seconds_fit": "fit_seconds", "seconds_embed": "embed_seconds", "seconds_score": "score_seconds"}
 TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
+
+# A preset as it was recorded, by its name and the hash of its values, and what it is called since another has its name.
+RENAMED = {("best", "9ee2a8a7dd6f"): "best-2026.11"}
 
 SCHEMA_VERSION = 2
 WHAT = "ledger"  # in what is said of the file
@@ -219,8 +222,13 @@ def _result(cells: Row) -> Result:
     if not metrics:
         raise InputError("there are no scores: the row is not whole.")
     values = {name: float(cells[name]) for name in metrics}
-    draw = _cell(cells.get(DRAW, 1), "INTEGER")
-    return Result(suite=cells[SUITE], contender=cells[CONTENDER], draw=draw, values=values, **facts)
+    draw, contender = _cell(cells.get(DRAW, 1), "INTEGER"), cells[CONTENDER]
+    old = config.get("settings", {}).get("preset")
+    if (today := RENAMED.get((old, config.get("preset")))) is not None:
+        contender = today + contender.removeprefix(old) if contender.startswith(old) else contender
+        config["settings"]["preset"] = today
+        facts |= {"config": canonical(config), "key": key_of(config)}
+    return Result(suite=cells[SUITE], contender=contender, draw=draw, values=values, **facts)
 
 
 def _cell(value: Any, kind: str) -> Any:

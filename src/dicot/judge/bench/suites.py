@@ -1,6 +1,6 @@
 """Suites of jobs: contenders x data sets x seeds, narrowed or changed by the options of a run.
 
-The suites of the preset "best" are here; those of the paper are added by dicot.paper.suites.
+The suites of the presets are here; those of the paper are added by dicot.paper.suites.
 """
 
 import inspect
@@ -13,14 +13,16 @@ from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.data.conversion import check_policies
 from dicot.data.datasets import DATASETS, family_of, is_path, spelled, stand_ins, stands_in_for, transfer_channels
 from dicot.data.datasets.names import DEVELOPMENT, LARGE, UCR, UEA
+from dicot.data.datasets.standins import SISFALL
 from dicot.judge.classical import BEYOND_PAPER, CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.judge.protocols import MODEL_PROTOCOLS, every_protocol
 from dicot.judge.protocols.base import PER_SEED, SUBSETS
+from dicot.judge.result import PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
-from dicot.model.presets import find_preset
+from dicot.model.presets import PRESETS, find_preset
 from dicot.train.recipe import FAMILIES, PRECISIONS, SCHEDULES
 
 Pair = tuple[JobData, JobData]  # fitted on, scored on
@@ -106,12 +108,17 @@ def given_family(name: str, options: SuiteOptions) -> str | None:
 
 
 def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:
-    """Those that were asked for; no trained contender without its controls."""
+    """Those that were asked for; no pretrained contender without the controls, and those of its preset."""
     if not options.contenders:
         return entries
     wanted = [entry for entry in entries if {entry[0].name, entry[0].kind} & set(options.contenders)]
-    trained = any(contender.trained for contender, _ in wanted)
-    return [entry for entry in entries if entry in wanted or (trained and entry[0].name in CONTROLS)]
+    trained = any(contender.role in (PRETRAINED, SUPERVISED) for contender, _ in wanted)
+    presets = {None, *(contender.settings.get("preset") for contender, _ in wanted)} if trained else set()
+    return [
+        entry
+        for entry in entries
+        if entry in wanted or (entry[0].kind in CONTROLS and entry[0].settings.get("preset") in presets)
+    ]
 
 
 def _scheduled(contender: Contender, options: SuiteOptions) -> list[Contender]:
@@ -141,68 +148,62 @@ def _own_params(contender: Contender, source: JobData, special: Mapping[str, Any
 
 
 SEEDS = (1, 2, 3)
-METHOD = "across"  # the preset's own
 SCORED = ("ridge", "linear", "few_1pct", "few_5", "few_10", "semi_1pct", "semi_5", "semi_10", "knn_all", "clustering")
 COST = "cost"  # the protocol that measures a fit
+JUDGED = ("instant", "best", "best-2026.11")
 RIVALS = ("dicot", "tstcc", "cost", "tnc", "minirocket", *BEYOND_PAPER)
-
-PARTS_SCORED = ("ridge", "linear", "few_5", "semi_5", "clustering")
-VIEWS = ("noise", "scale", "offset", "mask", "crop", "channel_drop")
-BARE: dict[str, Any] = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
+PARTS_SCORED = ("ridge", "few_5", "semi_5", "knn_all", "clustering")
 
 
-def _best(name: str, params: dict[str, Any] | None = None, method: str = METHOD, **settings: Any) -> Contender:
-    return Contender(name, method, params or {}, {"preset": "best", **settings})
+def preset_contender(name: str, **settings: Any) -> Contender:
+    """A preset by its own method."""
+    return Contender(name, PRESETS[name].method, {}, {"preset": name, **settings})
 
 
-# From the paper's method to the preset, then the preset with a part less, and with another one. No name has a comma,
-# so that --only takes it.
+# The control of the box: the same encoder, features and vectors, and weights that nothing was learned by.
+UNTRAINED = Contender("instant untrained", "random", {}, {"preset": "instant"})
+# "instant" with a part less or with another one. No name has a comma, so that --only takes it.
+CHANGES: dict[str, dict[str, Any]] = {
+    "encoder alone": {"bank": 0, "levels": False},
+    "without bank": {"bank": 0},
+    "without contests": {"bank": 2016},
+    "without levels": {"levels": False},
+    "uncompressed": {"length": 0},
+    "of 128 numbers": {"length": 128},
+}
 VARIANTS: dict[str, Contender] = {
-    contender.name: contender
-    for contender in (
+    one.name: one
+    for one in (
         Contender("dicot", "dicot"),
-        Contender("best method alone", METHOD),  # the paper's recipe and pooling
-        _best("best without rich features", **BARE),
-        _best("best by dicot", method="dicot"),  # the paper's method, everything else is the preset's
-        _best("best untrained", method="calibrated"),
-        _best("best"),
-        *(_best(f"best without {view}", {view: 0.0}) for view in VIEWS),
-        _best("best at tau 0.1", {"temperature": 0.1}),
-        _best("best at tau 0.5", {"temperature": 0.5}),
-        _best("best by batches of 32", batch_size=32),
-        _best("best by the mean", pooling="mean"),
-        _best("best without bank", bank=0),
-        _best("best with a bank of 2016", bank=2016),
-        _best("best without compression", n_components=0),
-        _best("best with calibration", calibrate=True),
+        *(preset_contender(name) for name in JUDGED),
+        UNTRAINED,
+        *(replace(preset_contender("instant", **own), name=f"instant {what}") for what, own in CHANGES.items()),
     )
 }
 
 
 def at_hand() -> list[str]:
-    """Every archive set on this machine, and the paper's large sets or what stands in for them."""
+    """Every archive set on this machine, the paper's large sets or what stands in for them, and SisFall."""
     here = {one.name for one in DATASETS.values() if one.is_here()}
     large = [found for name in LARGE for found in ([name] if name in here else stand_ins(name))]
-    return [*(name for name in (*UCR, *UEA) if name in here), *large]
+    return [*(name for name in (*UCR, *UEA) if name in here), *large, *({SISFALL.name} & here)]
 
 
 def best(options: SuiteOptions) -> list[Job]:
-    """The preset "best" beside Di-COT, rivals, controls and baselines on all sets at hand, by ten protocols.
+    """The presets "instant", "best" and "best-2026.11" beside methods, rivals and controls, on all sets at hand.
 
-    What the preset and Di-COT cost is measured by fits of their own, with one seed.
+    What the presets and Di-COT cost is measured by fits of their own, with one seed.
     """
     options = replace(options, subsets=options.subsets or PER_SEED)  # the spread then shows the labelled cases too
-    entries: list[Entry] = [(_best("best"), SCORED), *((Contender(name, name), SCORED) for name in RIVALS)]
+    presets, others = [preset_contender(name) for name in JUDGED], [Contender(name, name) for name in RIVALS]
+    entries: list[Entry] = [*((one, SCORED) for one in (*presets, *others, UNTRAINED)), *controls(*SCORED)]
     pairs = [whole(name) for name in options.sets or at_hand()]
-    measured: list[Entry] = [(_best("best"), (COST,)), (Contender("dicot", "dicot"), (COST,))]
-    return [
-        *cross("best", [*entries, *controls(*SCORED)], pairs, SEEDS, options),
-        *cross("best", measured, pairs, SEEDS[:1], options),
-    ]
+    measured: list[Entry] = [(one, (COST,)) for one in (*presets, Contender("dicot", "dicot"))]
+    return [*cross("best", entries, pairs, SEEDS, options), *cross("best", measured, pairs, SEEDS[:1], options)]
 
 
 def best_ablation(options: SuiteOptions) -> list[Job]:
-    """The preset "best" without one of its parts or with another one, on the sets that may be chosen on."""
+    """The preset "instant" without one of its parts or with another one, on the sets that may be chosen on."""
     entries: list[Entry] = [(variant, PARTS_SCORED) for variant in VARIANTS.values()]
     entries += [*controls(*PARTS_SCORED), (Contender("minirocket", "minirocket"), PARTS_SCORED)]
     pairs = [whole(name) for name in options.sets or DEVELOPMENT]

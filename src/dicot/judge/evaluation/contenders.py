@@ -17,7 +17,7 @@ from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.presets import PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
+from dicot.model.presets import FROZEN, PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
 
 REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
 SAVED = "saved"  # the kind of a fitted model that is scored as it is
@@ -77,7 +77,7 @@ class Contender:
             return CONTROL
         if self.needs_labels or _needs_labels(kind):
             return SUPERVISED
-        return PRETRAINED if kind in METHODS or model is not None else BASELINE
+        return PRETRAINED if kind in METHODS or kind == FROZEN or model is not None else BASELINE
 
     @property
     def about(self) -> str:
@@ -110,11 +110,13 @@ class Contender:
             return self.own.make(seed)
         if self.kind in CLASSICAL:
             return CLASSICAL[self.kind](random_state=seed, scale=self.settings.get("scale"))
-        lookup(registered(), self.kind, "contender")
+        lookup({**registered(), FROZEN: None}, self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
         settings |= {"method_params": dict(self.method_params), "random_state": seed}
-        return TimeSeriesEmbedder(self.kind, **grouped(settings))
+        # A preset may fit few cases by another one, unless a method is named.
+        own = "preset" in self.settings and find_preset(self.settings["preset"]).method == self.kind
+        return TimeSeriesEmbedder(None if own else self.kind, **grouped(settings))
 
 
 def _needs_labels(method: Any) -> bool:
@@ -144,8 +146,10 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
     """A method, preset, control or baseline by name, with settings of an embedder; a baseline takes `scale` alone."""
     lookup(registered(), name, "contender")
     if name in PRESETS and name not in METHODS:
-        made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
-        return replace(made, name=name)
+        settings["preset"] = name
+        if (method := PRESETS[name].method) == FROZEN:
+            return Contender(name, FROZEN, {}, changed({**settings, "method": FROZEN}))
+        return replace(contender(method, method_params=method_params, **settings), name=name)
     own = changed({**settings, "method": name})
     if name in CLASSICAL:
         scaled = CLASSICAL[name].scaled and "scale" in own

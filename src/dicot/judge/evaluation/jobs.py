@@ -1,6 +1,5 @@
 """What an evaluation consists of: a job is one contender, fitted on one data set and scored on one, by one protocol."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from dicot.core.errors import lookup
 from dicot.judge.evaluation.contenders import Contender, described, given
 from dicot.judge.protocols import every_protocol
 from dicot.judge.protocols.base import AUTHORS, AnyProtocol
-from dicot.judge.result import Result
+from dicot.judge.result import Result, canonical, key_of
 
 # Facts about a training that have a field of their own in a result; the rest is kept together.
 TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
@@ -161,16 +160,6 @@ class Unit:
         for job in self.jobs:
             targets.setdefault(job.target, []).append(job)
         return targets
-
-
-def canonical(config: Mapping[str, Any]) -> str:
-    """Write a configuration as the same text whatever the order of its entries."""
-    return json.dumps(config, sort_keys=True, separators=(",", ":"))
-
-
-def key_of(config: Mapping[str, Any]) -> str:
-    """Hash the canonical text by SHA-256."""
-    return hashlib.sha256(canonical(config).encode()).hexdigest()
 
 
 def unique_jobs(jobs: Iterable[Job]) -> list[Job]:

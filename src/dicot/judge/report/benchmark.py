@@ -17,7 +17,7 @@ from dicot.judge.classical import CLASSICAL
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report import frame, scores
-from dicot.judge.report.best import SUBJECT, gains
+from dicot.judge.report.best import INSTANT, SEEN, SUBJECTS, UNTRAINED, gains
 from dicot.judge.report.figures import critical_difference, time_scatter
 from dicot.judge.report.page import Part, slug, write_pages
 from dicot.judge.report.stats import friedman_text
@@ -32,7 +32,7 @@ JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "s
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
 ROLES = dict.fromkeys(frame.REFERENCES, SUPERVISED) | dict.fromkeys(CLASSICAL, BASELINE)
-ROLES |= dict.fromkeys(frame.CONTROLS, CONTROL)
+ROLES |= dict.fromkeys((*frame.CONTROLS, UNTRAINED), CONTROL)
 FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 Parts = Iterator[Part]
 
@@ -139,7 +139,7 @@ def decision_parts(request: Request) -> Parts:
     equal = scores.equal_protocols(request.data)
     repeated = [name for alike in equal for name in alike[1:]]
     data = request.data[~request.data.protocol.isin(repeated) & ~request.data.metric.isin(COSTS)]
-    chosen_on = frame.data_sets(data).isin(DEVELOPMENT) & (SUBJECT in set(data.contender))
+    chosen_on = frame.data_sets(data).isin(DEVELOPMENT) & bool(set(SUBJECTS) & set(data.contender))
     data = data[~chosen_on]
     sentences, rows = [], []
     families = frame.data_sets(data).map(_family)
@@ -165,7 +165,7 @@ def decision_parts(request: Request) -> Parts:
             data,
             "A difference above 0 is in favour of training. Intervals are over five data sets or more, of a single one "
             "over seeds, and allow for the choice among rivals (Bonferroni).",
-            f"Sets that the preset {SUBJECT} was chosen on are left out." if chosen_on.any() else "",
+            f"Development sets are left out. {SEEN[False]}" if chosen_on.any() else "",
             scores.equal_note(equal),
             *(f"{name}: {PROTOCOLS[name]().description.rstrip('.')}." for name in protocols),
         )
@@ -268,10 +268,17 @@ def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
 
 
 def best(request: Request) -> Parts:
-    """Show what the preset gains, by groups of data sets, and its seconds; then every protocol by itself."""
+    """Show goals, gains by groups of data sets and seconds; then every protocol, and which sets were seen."""
     for title, table in gains(request.data):
         yield Part(title, table)
-    yield from by_protocol(request, brief=True)
+    known = frame.data_sets(request.data).isin(DEVELOPMENT)
+    for seen, where in ((False, "reported sets"), (True, "development sets")):
+        for part in by_protocol(replace(request, data=request.data[known == seen]), brief=True):
+            if part.table is not None:
+                told = replace(part.table, note=f"{part.table.note} {SEEN[seen]}")
+                yield replace(part, title=f"{part.title}, {where}", table=told)
+            elif not seen:
+                yield part
 
 
 def by_protocol(request: Request, brief: bool = False) -> Parts:
@@ -303,7 +310,7 @@ def generic(request: Request) -> Parts:
 # A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.reports.
 LAYOUTS: dict[str, Callable[[Request], Parts]] = {
     "best": best,
-    "best_ablation": lambda asked: by_protocol(replace(asked, baseline=asked.baseline or SUBJECT)),
+    "best_ablation": lambda asked: by_protocol(replace(asked, baseline=asked.baseline or INSTANT)),
 }
 
 
