@@ -410,7 +410,7 @@ def embed_into(
     try:
         halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
         with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
-            per_case = _widest(encoder, composer) * x.shape[2] * (halved or dtype).itemsize
+            per_case = _widest(encoder, composer, x.shape[1]) * x.shape[2] * (halved or dtype).itemsize
             if rule.layers not in (None, "own"):
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
@@ -426,8 +426,8 @@ def embed_into(
             module.training = True
 
 
-def _widest(encoder: Encoder, composer: Composition) -> int:
-    return max(encoder.dim, encoder.n_channels, composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
+def _widest(encoder: Encoder, composer: Composition, n_channels: int) -> int:
+    return max(encoder.pass_width(n_channels), composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
 
 
 def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, composer: Composition) -> None:
@@ -435,7 +435,7 @@ def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, compos
     memory = memory_of(None) if device.type == "cpu" else allowed_bytes(device) // 2
     refuse_beyond(
         memory,
-        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * x.length * home_of(encoder)[1].itemsize,
+        2 * ARRAYS_PER_PASS * _widest(encoder, composer, x.shape[1]) * x.length * home_of(encoder)[1].itemsize,
         f"Cases of n_times={x.length} time steps, as this model's config.json wants them ({x.unequal}): a pass",
         "If it was trained on cases of that length, use it where there is more memory. If not, save the model again.",
         "half of what is free",

@@ -53,6 +53,9 @@ class Universal(Encoder):
     def embed_dim(self) -> int:
         return joined_dim(self.n_channels, 3 * sum(self.widths))
 
+    def pass_width(self, n_channels: int) -> int:
+        return self.dim * max(1, n_channels // STRIDE)
+
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         return list(self.features(x if keep is None else x * keep.unsqueeze(1)).values())[-1]
 
