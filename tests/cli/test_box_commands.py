@@ -94,3 +94,19 @@ def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path) -> None
     dicot("pretrain", "ItalyPowerDemand", "--out", "plain", "--device", "cpu")
     with pytest.raises(InputError, match="plain holds another model"):
         dicot(*[word if word != "own" else "plain" for word in words])
+
+
+def test_the_preset_without_training_stands_beside_rivals_and_controls() -> None:
+    pytest.importorskip("aeon", reason="aeon is not installed")
+    said = dicot("evaluate", "synthetic", "--preset", "instant", "--protocols", "knn_5", "--device", "cpu")
+    assert "Nothing here was trained." in said
+    assert all(f"  {name}, seed 1: " in said for name in ("instant", "minirocket", "catch22", "random", "raw-flat"))
+
+
+def test_best_says_what_it_decides_and_why(tmp_path: Path) -> None:
+    few = dicot("pretrain", "ItalyPowerDemand", "--preset", "best", "--out", tmp_path / "few", "--device", "cpu")
+    assert "fewer than 500 cases are too few to learn from, so it is instant" in few
+    np.savez(tmp_path / "many.npz", X=np.random.default_rng(0).normal(size=(500, 1, 16)))
+    words = ["pretrain", tmp_path / "many.npz", "--preset", "best", "--out", tmp_path / "many", "--device", "cpu"]
+    said = dicot(*words, "--minutes", 0.001)
+    assert "500 cases are enough to learn from" in said and "trained: " in said

@@ -69,6 +69,11 @@ class Contender:
         return self.own is None and self.kind in CLASSICAL
 
     @property
+    def learned_elsewhere(self) -> bool:
+        """Whether nothing is trained on the data: its encoder is one of the box, as it is."""
+        return FROZEN in (self.kind, getattr(self.own.model if self.own is not None else None, "method_", None))
+
+    @property
     def role(self) -> str:
         """What it stands for in a comparison: one of the four of dicot.judge.result."""
         model = self.own.model if self.own is not None else None
