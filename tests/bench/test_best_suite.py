@@ -17,7 +17,7 @@ from dicot.nets.encoders import Universal
 
 JUDGED = {"instant", "best", "best-2026.11"}
 EVERYONE = {
-    *(*JUDGED, "dicot", "tstcc", "cost", "tnc", "instant untrained", *CONTROLS),
+    *(*JUDGED, "dicot", "tstcc", "cost", "tnc", "instant untrained", "instant calibrated", *CONTROLS),
     *("minirocket", "hydra-multirocket", "quant", "catch22", "stats-spectrum"),
 }
 SETS = ("GunPoint", "NATOPS", "hapt")
@@ -52,7 +52,7 @@ def test_a_preset_brings_the_controls_and_its_own_one_along():
         return {job.contender.name for job in jobs}
 
     assert chosen("best-2026.11") == {"best-2026.11", *CONTROLS}
-    assert chosen("instant") == {"instant", "instant untrained", *CONTROLS}
+    assert chosen("instant") == {"instant", "instant untrained", "instant calibrated", *CONTROLS}
     assert chosen("minirocket") == {"minirocket"}
 
 
