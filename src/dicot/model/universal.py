@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
         "channel_drop": 0.0, "lengths": POINTS,
     },
     "recipe": {"batch_size": 1024, "lr": 1e-3, "weight_decay": 0.01, "betas": (0.9, 0.95), "warmup": 0.04},
-    "steps": 9000,
+    "steps": 20000,
     "features": {"pooling": "own"},
 }  # fmt: skip
 

@@ -92,21 +92,23 @@ static void pool(const float *h, long n, long stride, long width, float floor, f
   for (long i = 0; i < width; ++i) deviation[i] = sqrtf(deviation[i] / n + floor);
 }
 
-// Mean 0 and deviation 1 for every other number; one series that hardly changes becomes 0.
+static float largest_of(const float *x, long n, long step) {
+  float largest = 0;
+  for (long t = 0; t < n; ++t) largest = fabsf(x[step * t]) > largest ? fabsf(x[step * t]) : largest;
+  return largest;
+}
+
+// Mean 0 and deviation 1 for every other number; a series whose deviation is not above `least` becomes 0.
 static void z_score(float *x, long n, float least) {
   double sum = 0, squares = 0;
-  float largest = 0;
-  for (long t = 0; t < n; ++t) {
-    sum += x[2 * t];
-    largest = fabsf(x[2 * t]) > largest ? fabsf(x[2 * t]) : largest;
-  }
+  for (long t = 0; t < n; ++t) sum += x[2 * t];
   float mean = (float)(sum / n);
   for (long t = 0; t < n; ++t) {
     x[2 * t] -= mean;
     squares += x[2 * t] * x[2 * t];
   }
   float deviation = sqrtf((float)(squares / n));
-  int varies = deviation > least * largest;
+  int varies = deviation > least;
   for (long t = 0; t < n; ++t) x[2 * t] = varies ? x[2 * t] / deviation : 0;
 }
 
@@ -117,12 +119,12 @@ static void fill(const float *x, long n_times, long points, const float *least, 
     float place = n_times == points ? t : scale * t;
     long before = (long)place < n_times - 1 ? (long)place : n_times - 1, after = before + (before < n_times - 1);
     float share = place - before;
-    to[2 * t] = n_times == points ? x[t] : (1 - share) * x[before] + share * x[after];
+    to[2 * t] = n_times == points ? x[t] - x[0] : (1 - share) * (x[before] - x[0]) + share * (x[after] - x[0]);
   }
-  z_score(to, points, least[0]);
+  z_score(to, points, least[0] * largest_of(x, n_times, 1));
   for (long t = 1; t < points; ++t) to[2 * t + 1] = to[2 * t] - to[2 * t - 2];
   to[1] = to[3];
-  z_score(to + 1, points, least[1]);
+  z_score(to + 1, points, least[1] * largest_of(to + 1, points, 2));
 }
 
 // x (n_rows, n_times) -> y (n_rows, 3 * sum of widths). padded: the widths in whole tiles, as the weights have them.

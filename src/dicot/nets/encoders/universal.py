@@ -136,9 +136,8 @@ class _Compiled:
     """The same in C, with weights laid out in tiles. A channel's numbers do not depend on its company."""
 
     def __init__(self, encoder: Universal) -> None:
-        pairs, self.n = list(encoder._pairs()), 3 * sum(encoder.widths)
-        used = [0, 2, 1, 3, 5, 4, 6, 8, 7]  # the order in which `_stages` comes to them
-        self.weights = torch.cat([_tiles(*folded(*pairs[number])) for number in used])
+        self.n = 3 * sum(encoder.widths)
+        self.weights = torch.cat([_tiles(*folded(*pair)) for pair in encoder._pairs()])
         self.widths = torch.tensor(encoder.widths)
         self.padded = self.widths + -self.widths % TILE
         self.constants = torch.tensor([NO_SPREAD, NO_CHANGE, FLOOR])
@@ -167,7 +166,8 @@ def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
     for number in range(len(KERNELS)):
         if number:
             h = torch.relu(next(following)(h))
-        h = torch.relu(h + next(following)(torch.relu(next(following)(h))))
+        first, second = next(following), next(following)
+        h = torch.relu(h + second(torch.relu(first(h))))
         found.append(h)
     return found
 
@@ -180,19 +180,25 @@ def points_of(n_times: int) -> int:
 def channel_inputs(x: Tensor) -> Tensor:
     """Turn cases (B, C, T) into the network's input (B C, 2, points): each channel and its difference, z-scored."""
     points = points_of(x.shape[2])
-    series = x.flatten(0, 1).unsqueeze(1)
+    values = x.flatten(0, 1).unsqueeze(1)
+    series = values - values[..., :1]  # else a level far from 0 would be rounded with its small changes
     if x.shape[2] != points:
         series = F.interpolate(series, points, mode="linear", align_corners=True)
-    series = _z_scored(series, NO_SPREAD)
+    series = _z_scored(series, NO_SPREAD * _largest(values))
     change = series.diff(dim=2)
-    return torch.cat([series, _z_scored(torch.cat([change[..., :1], change], dim=2), NO_CHANGE)], dim=1)
+    change = torch.cat([change[..., :1], change], dim=2)
+    return torch.cat([series, _z_scored(change, NO_CHANGE * _largest(change))], dim=1)
 
 
-def _z_scored(x: Tensor, least: float) -> Tensor:
-    """Give each row mean 0 and deviation 1; one that hardly changes becomes 0."""
-    centred, largest = x - x.mean(dim=-1, keepdim=True), x.abs().amax(dim=-1, keepdim=True)
+def _largest(x: Tensor) -> Tensor:
+    return x.abs().amax(dim=-1, keepdim=True)
+
+
+def _z_scored(x: Tensor, least: Tensor) -> Tensor:
+    """Give each row mean 0 and deviation 1; one whose deviation is not above `least` becomes 0."""
+    centred = x - x.mean(dim=-1, keepdim=True)
     deviation = centred.square().mean(dim=-1, keepdim=True).sqrt()
-    return torch.where(deviation > least * largest, centred / deviation, 0.0)
+    return torch.where(deviation > least, centred / deviation, 0.0)
 
 
 def join_channels(x: Tensor, n_channels: int) -> Tensor:
