@@ -11,8 +11,9 @@ def main(model: str, file: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     about = json.loads(session.get_modelmeta().custom_metadata_map["dicot"])
     windows = np.load(file).astype(np.float32)  # raw values: the file scales them
-    if windows.ndim != 3 or windows.shape[1] != about["n_channels"]:
-        sys.exit(f"{model} takes (windows, {about['n_channels']} channels, time); got {windows.shape}.")
+    n_channels = about["n_channels"]  # 0: any number
+    if windows.ndim != 3 or windows.shape[1] != (n_channels or windows.shape[1]):
+        sys.exit(f"{model} takes (windows, {n_channels or 'any'} channels, time); got {windows.shape}.")
     print(f"{model}: {about['vector']} Channels {about['channels']}, {about['rate']} time steps per second.")
     outputs = session.run(None, {"window": windows})
     for output, values in zip(session.get_outputs(), outputs, strict=True):

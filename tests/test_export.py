@@ -19,11 +19,12 @@ import torch  # noqa: E402
 
 from dicot import FewLabelClassifier, OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder, Windows  # noqa: E402
 from dicot.core.errors import ExportError, InputError, ModelFileError  # noqa: E402
+from dicot.model.box import BOX  # noqa: E402
 from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
 from dicot.model.export import export_onnx  # noqa: E402
 from dicot.model.export import file as export_file  # noqa: E402
 from dicot.model.fewlabels import Head  # noqa: E402
-from dicot.model.presets import grouped  # noqa: E402
+from dicot.model.presets import PRESETS, grouped  # noqa: E402
 from dicot.nets.encoders import ENCODERS  # noqa: E402
 from tests.commands import dicot  # noqa: E402
 
@@ -39,9 +40,11 @@ def cases(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
 
 
 def fitted(n_channels: int, n_times: int, X: Any = None, **settings: Any) -> TimeSeriesEmbedder:
-    settings = {"steps": 1, "dim": 16, "scale": "dataset", "random_state": 0, "device": "cpu", **settings}
+    preset = PRESETS[settings.get("preset", "paper")]
+    small = {} if preset.initial else {"dim": 16}  # an encoder in the box has its own
+    settings = {"steps": 1, **small, "scale": "dataset", "random_state": 0, "device": "cpu", **settings}
     model = TimeSeriesEmbedder(**grouped(settings), verbose=False)
-    return model.fit(cases(20, n_channels, n_times) if X is None else X)
+    return model.fit(cases(max(20, preset.fewest), n_channels, n_times) if X is None else X)
 
 
 def exported(model: Any, folder: Path, **settings: Any) -> OnnxEmbedder:
@@ -56,18 +59,37 @@ def assert_same(got: np.ndarray, wanted: np.ndarray) -> None:
 
 @pytest.fixture(scope="module")
 def best(tmp_path_factory: pytest.TempPathFactory) -> tuple[TimeSeriesEmbedder, OnnxEmbedder]:
-    model = fitted(2, 40, preset="best")
+    model = fitted(2, 40, preset="best-2026.11")
     return model, exported(model, tmp_path_factory.mktemp("best"))
 
 
 @pytest.mark.parametrize("shape", [(1, 24), (3, 100), (11, 30)], ids=str)
-@pytest.mark.parametrize("preset", ["best", "paper"])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_presets_agree_with_torch_for_any_batch_and_length(preset: str, shape: tuple[int, int], tmp_path: Path):
     model = fitted(*shape, preset=preset)
     deployed = exported(model, tmp_path)
     for n, length in ((1, shape[1]), (7, shape[1]), (3, 5), (2, 3 * shape[1] + 1)):
         x = cases(n, shape[0], length, seed=n)
         assert_same(deployed.transform(x), model.transform(x))
+
+
+@pytest.mark.parametrize("name", BOX)
+def test_a_model_of_the_box_takes_any_channels_in_a_file_too(name: str, tmp_path: Path):
+    model = TimeSeriesEmbedder.from_pretrained(name, device="cpu")
+    deployed = exported(model, tmp_path)
+    (window,) = onnx.load(deployed.path).graph.input
+    assert [dim.dim_param or dim.dim_value for dim in window.type.tensor_type.shape.dim] == [
+        "batch",
+        "channels",
+        "time",
+    ]
+    for n, n_channels, length in ((1, 1, 1), (3, 2, 2), (2, 3, 256), (5, 1, 257), (2, 12, 700)):
+        x = cases(n, n_channels, length)
+        x[0] = 3.0  # constant
+        x[-1] = 1000 + 0.1 * x[-1]
+        assert_same(deployed.transform(x), model.transform(x))
+    several = [cases(1, 2, length)[0] for length in (7, 30, 7)]
+    assert_same(deployed.transform(several), model.transform(several))
 
 
 @pytest.mark.parametrize("draw", range(DRAWS))
@@ -80,7 +102,7 @@ def test_random_shapes_and_seeds_agree_however_the_processor_rounds(draw: int, t
         x[n // 2, :, length // 2 :] = x[n // 2, :, length // 2, None]
         return x
 
-    preset, scale = ("best", "best", "paper")[draw % 3], str(rng.choice(["dataset", "case"]))
+    preset, scale = ("best-2026.11", "instant", "paper")[draw % 3], str(rng.choice(["dataset", "case"]))
     model = fitted(n_channels, n_times, drawn(20, n_times), preset=preset, scale=scale, random_state=draw)
     deployed = exported(model, tmp_path, seed=draw)
     for n, length in ((1, n_times), (20, n_times), (4, int(rng.integers(9, 3 * n_times)))):

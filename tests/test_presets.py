@@ -11,16 +11,17 @@ from dicot.judge.bench.suites import SuiteOptions, cross, whole
 from dicot.judge.evaluation import Contender, contender, with_controls
 from dicot.judge.evaluation.contenders import as_contender
 from dicot.methods.across import Across
-from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule, grouped
+from dicot.model.presets import BEST_2026_11, INSTANT, PAPER, PRESETS, Preset, SizeRule, grouped
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
+TRAINED = BEST_2026_11.name
 SMALL = {"dim": 8, "steps": 2, "random_state": 1, "device": "cpu", "encoder": "fcn"}
-TINY_BEST = {**SMALL, "preset": "best", "bank": 84, "encoder": "inception_time"}
+TINY_BEST = {**SMALL, "preset": TRAINED, "bank": 84, "encoder": "inception_time"}
 
 
 def best_recipe(n_cases: int, n_times: int) -> Recipe:
-    return BEST.recipe(None, n_cases, n_times)
+    return BEST_2026_11.recipe(None, n_cases, n_times)
 
 
 def small(**settings) -> TimeSeriesEmbedder:
@@ -52,23 +53,26 @@ def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, 
 
     best, paper = best_recipe(n_cases, n_times), paper_recipe(family, n_cases, n_times)
     pooled = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
+    pooled |= {"levels": False, "length": 0, "box": ""}
     rich = {**pooled, "pooling": "mean+max+std", "bank": "mixed", "n_components": 2048}
+    at_once = {**pooled, "pooling": "own", "bank": "auto", "levels": True, "length": 1024}
     temperature = {"temperature": 1.0 if family == "ucr" else 0.07}
-    assert used() == used(preset="best") == used("across", "best") == ("across", rich, {}, best)
+    assert used() == used(preset="instant") == ("frozen", at_once, {}, replace(best, steps=0))
+    assert used(preset=TRAINED) == used("across", TRAINED) == ("across", rich, {}, best)
     assert used(preset="paper") == used("dicot") == used("dicot", "paper") == ("dicot", pooled, temperature, paper)
-    assert used("dicot", "best") == ("dicot", rich, temperature, best)
+    assert used("dicot", TRAINED) == ("dicot", rich, temperature, best)
     assert used("across") == ("across", pooled, {}, paper) and used(Across) == (Across, pooled, {}, paper)
     assert used("calibrated") == ("calibrated", pooled, {}, replace(paper, steps=0))
-    assert used("calibrated", "best") == ("calibrated", rich, {}, replace(best, steps=0))
+    assert used("calibrated", TRAINED) == ("calibrated", rich, {}, replace(best, steps=0))
 
 
 def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkeypatch):
-    quick = {"dim": 8, "features": {"bank": 0}, "steps": 1, "encoder": "fcn", "device": "cpu"}
-    for method, preset in ((None, "best"), ("dicot", "paper")):
-        model = TimeSeriesEmbedder(method, **quick).fit(waves.x)
+    quick = {"features": {"bank": 0}, "steps": 1, "device": "cpu"}
+    for method, preset in ((None, "instant"), ("dicot", "paper")):
+        model = TimeSeriesEmbedder(method, **quick, dim=8 if method else None).fit(waves.x)
         folder = model.save_pretrained(tmp_path / preset)
         with monkeypatch.context() as later:
-            later.setattr("dicot.model.presets.DEFAULT_PRESET", "paper" if preset == "best" else "best")
+            later.setattr("dicot.model.presets.DEFAULT_PRESET", "paper" if preset == "instant" else "instant")
             loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
             assert loaded.preset == preset and loaded.resolve(24, 32) == (
                 loaded.method_, loaded.features_, loaded.method_params_, loaded.recipe_
@@ -93,7 +97,7 @@ def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkey
 def test_the_best_recipe_goes_by_the_size_alone(n_cases, n_times, batch_size, steps):
     wanted = Recipe(steps=steps, batch_size=batch_size)
     assert best_recipe(n_cases, n_times) == wanted
-    assert {TimeSeriesEmbedder(preset="best", family=f).resolve(n_cases, n_times).recipe for f in (None, "ucr")} == {
+    assert {TimeSeriesEmbedder(preset=TRAINED, family=f).resolve(n_cases, n_times).recipe for f in (None, "ucr")} == {
         wanted
     }
 
@@ -108,9 +112,7 @@ def test_best_is_the_sum_of_its_parts(waves):
     ).fit(waves.x)
     assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
     assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
-    assert made.features_ == {
-        "pooling": "mean+max+std", "calibrate": False, "bank": 84, "n_components": 2048
-    }  # fmt: skip
+    assert made.features_ == {**BEST_2026_11.features({}), "bank": 84}
     assert made.transform(waves.x).shape == (24, 23), "no more numbers than cases allow"
 
 
@@ -165,17 +167,17 @@ def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp
 def test_presets_on_the_command_line(waves, tmp_path):
     listed = {line.split()[0]: line for line in command("list", "presets").splitlines()}
     assert list(listed) == list(PRESETS)
-    assert listed["best"].endswith("; the default") and listed["paper"].endswith(
+    assert listed["instant"].endswith("; the default") and listed["paper"].endswith(
         "; the default where a method is named"
     )
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
     quick = ["--set", "dim=8", "--steps", "1", "--device", "cpu", "--protocols", "ridge", "--set", "bank=84"]
-    said = command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", *quick)
-    for name in ("dicot", "best", "random", "calibrated", "random of best", "calibrated of best"):
+    said = command("evaluate", tmp_path / "waves.npz", "--preset", f"paper,{TRAINED}", *quick)
+    for name in ("dicot", TRAINED, "random", "calibrated", f"random of {TRAINED}", f"calibrated of {TRAINED}"):
         assert f"  {name}, seed 1:" in said
-    with pytest.raises(InputError, match="--method is for one preset; got paper, best"):
-        command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", "--method", "dicot")
-    command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "best", *quick[:6])
+    with pytest.raises(InputError, match="--method is for one preset; got paper, best-2026"):
+        command("evaluate", tmp_path / "waves.npz", "--preset", f"paper,{TRAINED}", "--method", "dicot")
+    command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", TRAINED, *quick[:6])
     said = command(
         "evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--protocols", "ridge", "--device", "cpu"
     )
@@ -188,34 +190,34 @@ def test_presets_on_the_command_line(waves, tmp_path):
 
 def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_path):
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    settings = [word for one in ("encoder=fcn", "dim=8", "bank=0") for word in ("--set", one)]
-    call = ["evaluate", tmp_path / "waves.npz", *settings, "--steps", "1", "--device", "cpu", "--protocols", "ridge"]
+    call = ["evaluate", tmp_path / "waves.npz", "--set", "bank=0", "--steps", "1", "--device", "cpu"]
+    call += ["--protocols", "ridge"]
 
     def scored(*words):
         return [line.split(", seed")[0].strip() for line in command(*call, *words).splitlines() if ", seed 1:" in line]
 
     raw = ["raw-mean", "raw-flat"]
-    both = ["best", "dicot", "random", "calibrated", "random of dicot", "calibrated of dicot"]
+    both = ["instant", "dicot", "random", "calibrated", "random of dicot", "calibrated of dicot"]
     assert scored("--out", tmp_path / "out") == [*both, *raw]
-    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model").preset == "best"
-    assert "best on waves" in (tmp_path / "out" / "report.html").read_text()
+    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model").preset == "instant"
+    assert "instant on waves" in (tmp_path / "out" / "report.html").read_text()
     assert scored("--method", "dicot") == ["dicot", "random", "calibrated", *raw]
-    assert scored("--preset", "best") == ["best", "random", "calibrated", *raw]
-    with pytest.raises(InputError, match="k: a setting of one method, and there are best, dicot"):
+    assert scored("--preset", "instant") == ["instant", "random", "calibrated", *raw]
+    with pytest.raises(InputError, match="k: a setting of one method, and there are instant, dicot"):
         command(*call, "--set", "k=3")
 
 
 def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
     quick = {"dim": 8, "steps": 1, "features": {"bank": 84}, "encoder": "fcn", "device": "cpu"}
     default, said, method = (
-        TimeSeriesEmbedder(**quick), TimeSeriesEmbedder(preset="best", **quick), TimeSeriesEmbedder("dicot", **quick)
+        TimeSeriesEmbedder(**quick), TimeSeriesEmbedder(preset="instant", **quick), TimeSeriesEmbedder("dicot", **quick)
     )  # fmt: skip
     mine, named, papers = (as_contender(model, "mine") for model in (default, said, method))
-    assert (mine.kind, mine.config) == ("across", named.config) and mine.settings["preset"] == "best"
+    assert (mine.kind, mine.config) == ("frozen", named.config) and mine.settings["preset"] == "instant"
     assert papers.kind == "dicot" and "preset" not in papers.settings
     contender_of_a_method = contender("dicot", preset=None)
     assert contender_of_a_method.config == contender("dicot").config, "a method by its name is the paper's"
-    for one, preset in ((mine, BEST), (papers, PAPER)):
+    for one, preset in ((mine, INSTANT), (papers, PAPER)):
         for control in with_controls([one])[1:3]:
             made = control.make(1)
             assert made.method == control.kind and made.resolve(24, 32).features == {**preset.features({}), "bank": 84}
@@ -226,7 +228,7 @@ def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
 def test_a_preset_with_other_values_is_another_job(monkeypatch):
     def job(**params):
         (one,) = cross(
-            "a", [(Contender("best", "across", params, {"preset": "best"}), ("ridge",))], [whole("GunPoint")], (1,),
+            "a", [(Contender("best", "across", params, {"preset": TRAINED}), ("ridge",))], [whole("GunPoint")], (1,),
             SuiteOptions(),
         )  # fmt: skip
         return one
@@ -234,9 +236,11 @@ def test_a_preset_with_other_values_is_another_job(monkeypatch):
     before = job()
     assert before.key == job(width=128).key, "what is the default anyway"
     for changed in (
-        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(long=4)), replace(BEST, method_params={"width": 256})
-    ):  # fmt: skip
-        monkeypatch.setitem(PRESETS, "best", changed)
+        replace(BEST_2026_11, bank=84),
+        replace(BEST_2026_11, recipe=SizeRule(long=4)),
+        replace(BEST_2026_11, method_params={"width": 256}),
+    ):
+        monkeypatch.setitem(PRESETS, TRAINED, changed)
         assert job().key != before.key
     assert job(width=0).contender.method_params == {"width": 0}, "switches the preset's head off"
     assert job(width=256).key == job().key

@@ -60,7 +60,8 @@ def test_parts_count_the_same_however_many_features_they_have():
     z = np.concatenate([one, other.repeat(100, axis=1), np.ones((50, 3))], axis=1).astype(np.float32)
     pair = np.concatenate([one / one.std(), other / other.std()], axis=1)
     expected = np.linalg.norm(pair[:, None] - pair, axis=2)
-    for parts, same in (((1, 103), True), ((1, 100, 3), True), (None, False)):
+    for sizes, same in (((1, 103), True), ((1, 100, 3), True), (None, False)):
+        parts = sizes and [(size, 1.0) for size in sizes]
         compressed = Compression.fit(z, 10, parts=parts).transform(torch.from_numpy(z)).numpy()
         distances = np.linalg.norm(compressed[:, None] - compressed, axis=2)
         scaled = distances * expected.mean() / distances.mean()

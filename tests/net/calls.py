@@ -72,7 +72,7 @@ def encoder_names() -> list[str]:
 
 
 def preset_names() -> list[str]:
-    return list(PRESETS)
+    return [name for name, preset in PRESETS.items() if not preset.otherwise]  # that leaves few cases to another one
 
 
 def control_names() -> list[str]:
@@ -128,9 +128,17 @@ def recipes(preset: str) -> Facts:
 
 
 def embedder(x: Any, y: Any = None, **options: Any) -> Any:
-    """Fit an embedder for a few steps."""
+    """Fit an embedder for a few steps; in place of the encoder in the box there is one with weights of a seed."""
     few: Facts = {"dim": 16, "steps": 2, "batch_size": 8, "random_state": 0, **QUIET}
-    return dicot.TimeSeriesEmbedder(**grouped({**few, **options})).fit(x, y)
+    preset, initial = PRESETS.get(options.get("preset", "")), None
+    if preset is not None and preset.initial:
+        few["dim"], initial = preset.encoder[1], seeded_encoder(*preset.encoder)
+    return dicot.TimeSeriesEmbedder(**grouped({**few, **options})).fit(x, y, initial=initial)
+
+
+def seeded_encoder(name: str, dim: int) -> Any:
+    torch.manual_seed(0)
+    return build_encoder(name, {"n_channels": 2, "dim": dim})
 
 
 def transform(model: Any, x: Any) -> Array:

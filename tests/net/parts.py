@@ -46,7 +46,7 @@ def presets(folder: Path) -> Found:
         found[f"{name} time steps"] = calls.time_steps(model, new[:2])
         found[f"{name} unequal"] = _fitted(made.unequal_cases(), preset=name, unequal="pad", scale="dataset")
         found[f"{name} missing"] = _fitted(made.holed_cases(), preset=name, missing="interpolate", scale="case")
-    found["best with more"] = _fitted(x, preset="best", calibrate=True, bank=168, n_components=8)
+    found["best-2026.11 with more"] = _fitted(x, preset="best-2026.11", calibrate=True, bank=168, n_components=8)
     found["paper in float64"] = _fitted(x, preset="paper", precision="float64", schedule="per_epoch")
     found |= {f"pooling {name}": _fitted(x, method="dicot", pooling=name) for name in calls.pooling_names()}
     found |= {f"control {name}": _fitted(x, method=name) for name in calls.control_names()}

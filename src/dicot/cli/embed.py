@@ -1,9 +1,10 @@
-"""dicot embed: turn cases into vectors with a saved model."""
+"""dicot embed: turn cases into vectors, with a saved model or the one in the box."""
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,13 +17,21 @@ if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.folder import Corpus
 
+BASE = "dicot-base"  # the model in the box that is used where none is named
 ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 
 
 @opt.reads
 def embed(
-    model: Annotated[Path, typer.Argument(help="What `dicot pretrain` wrote, or an .onnx of `dicot export`.")],
-    data: opt.DataArgument,
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] DATA",
+            help="MODEL: what `dicot pretrain` wrote, an .onnx of `dicot export`, or a name of `dicot list models`; by "
+            f"default dicot-base, which needs no training. DATA: {opt.DATA} a folder, a pattern or, with --window, a "
+            "file of recordings.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="A .parquet or .npz; of a corpus also a folder, written shard by shard.")],
     append: Annotated[bool, typer.Option("--append", help="Recordings: embed only what is new.")] = False,
     device: opt.Device = "auto",
@@ -33,26 +42,40 @@ def embed(
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies.
 
-    Recordings are embedded one file after the other, a corpus into a folder shard by shard. A run that was killed is
-    continued by the same command. --set takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray
-    actors, cpus_per_actor and gpus_per_actor.
+    Recordings are embedded one file after the other, a corpus into a folder shard by shard. Windows that nobody says
+    are those of MODEL, or what `dicot inspect` suggests. A run that was killed is continued by the same command. --set
+    takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray actors, cpus_per_actor, gpus_per_actor.
     """
+    from dicot.model.box import in_box
     from dicot.store.vectors import check_out
 
+    if len(what) > 2:
+        raise InputError(
+            f"This takes a model and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes."
+        )
+    data, model = what[-1], in_box(what[0] if len(what) > 1 else BASE)
     reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
     said.rest()
+    how |= opt.given(missing=reading.get("missing"))
     # On Ray too it is loaded here: what cannot be used is refused before any process is started.
     load = partial(load_embedder, model.absolute(), **how)
     embedder = load(device="cpu" if ray else device, verbose=Path(data).is_file())
-    source = find_source(data, reading, usual=embedder.preparation_.n_times)
+    source = find_source(data, reading, embedder.preparation_.n_times, out if append else None)
     if source.corpus is not None and not out.suffix:
-        _embed_shards(embedder, load, model, source.corpus, out, device, ray, overwrite, run)
+        embed_shards(embedder, load, model, source.corpus, out, device, ray, overwrite, run)
         return
     check_out(out)
     if run or ray:
         raise InputError(f"{', '.join([*run, *['ray'] * bool(ray)])}: these are for a corpus and a folder as --out.")
     if append and not source.recorded:
         raise InputError(f"--append is for recordings; {data} is not read as such. Give --window, or leave it out.")
+    embed_source(embedder, model, source, out, append)
+
+
+def embed_source(
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool = False
+) -> None:
+    """Embed whatever DATA are into one file."""
     if source.corpus is not None:
         _embed_corpus(embedder, model, source.corpus, out)
     elif source.recorded:
@@ -90,7 +113,7 @@ def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, co
     typer.echo(f"Wrote {out}")
 
 
-def _embed_shards(
+def embed_shards(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder",
     load: "partial[TimeSeriesEmbedder | OnnxEmbedder]",
     model: Path,
@@ -159,21 +182,24 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
 
 
 def load_embedder(
-    model: Path, device: str, precision: str | None = None, verbose: bool = False
+    model: Path, device: str, precision: str | None = None, missing: str | None = None, verbose: bool = False
 ) -> "TimeSeriesEmbedder | OnnxEmbedder":
     """Load the model with what computes it; only torch takes a device and a precision."""
+    embedder: Any
     if model.suffix != ".onnx":
         from dicot.model.estimator import TimeSeriesEmbedder
 
         embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
         features = {**(embedder.features or {}), **opt.given(precision=precision)}
         embedder.set_params(verbose=verbose, features=features)
-        return embedder
-    if device not in ("auto", "cpu") or precision is not None:
+    elif device not in ("auto", "cpu") or precision is not None:
         raise InputError("A device and a precision are torch's; an .onnx file runs on the CPU. Leave them out.")
-    from dicot.model.deployed import OnnxEmbedder
+    else:
+        from dicot.model.deployed import OnnxEmbedder
 
-    return OnnxEmbedder(model)
+        embedder = OnnxEmbedder(model)
+    embedder.preparation_ = replace(embedder.preparation_, **opt.given(missing=missing))
+    return cast("TimeSeriesEmbedder | OnnxEmbedder", embedder)
 
 
 def hash_of(model: Path) -> str:

@@ -1,41 +1,62 @@
 """dicot explore: a map of all windows in a browser, to look at, search and label."""
 
+import glob
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.embed import BASE, embed_shards, embed_source, hash_of, load_embedder
+from dicot.cli.sources import find_source
 from dicot.core.errors import InputError, lookup
 
 
+@opt.reads
 def explore(
-    vectors: opt.VectorsArgument,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA|VECTORS",
+            help=f"DATA: {opt.DATA} a folder, a pattern or, with --window, a file of recordings. VECTORS: "
+            "what `dicot embed` wrote.",
+        ),
+    ],
     data: opt.Series = None,
-    labels: Annotated[Path | None, typer.Option(help="The file of labels; default: one beside VECTORS.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="The file of labels; default: one beside the vectors.")] = None,
     map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     export: Annotated[Path | None, typer.Option(help="Write a page to send, and serve nothing.")] = None,
-    set_: opt.Set = None,
+    *,
+    said: opt.Settings,
 ) -> None:
-    """Show VECTORS as a map in the browser, on this machine alone; labels go to a file that `dicot label` reads.
+    """Show a map of all windows in the browser, on this machine alone; labels go to a file that `dicot label` reads.
 
-    Map, clusters and outlier scores are made once and kept beside VECTORS. --set takes how --data are read, such as
-    rate=50, and with --export sample, the number of windows to draw.
+    DATA are embedded first, with the model in the box, into NAME-vectors.npz in the working directory; where this is
+    there and up to date, it is used. Map, clusters and outlier scores are kept beside it too. --set takes how files are
+    read, such as rate=50, and with --export sample, the number of windows to draw.
     """
     from dicot.core.storage import check_writable
     from dicot.explorer.page import load_assets, rows_of_page, write_page
     from dicot.explorer.workspace import open_workspace
-    from dicot.store.vectors import read_vectors
+    from dicot.store.vectors import are_vectors, read_vectors
     from dicot.use.projection import LANDMARKS
 
-    said = opt.Settings(set_)
     options, sample = said.take(*opt.READING), said.take("sample").get("sample")
     said.rest()
     # What can be refused is refused before the map is made, which takes minutes.
     lookup(LANDMARKS, map_kind, "map")
-    assets, rate = load_assets(), options.pop("rate", None)
+    assets = load_assets()
+    if sample is not None and export is None:
+        raise InputError("sample is for --export; the page that is served shows all windows. Leave it out.")
+    if are_vectors(what):
+        vectors, rate = Path(what), options.pop("rate", None)
+    elif data is not None:
+        raise InputError(f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out.")
+    else:
+        vectors, options, rate = _embedded(what, options), {}, None
     opened = {"data": data, "options": options, "rate": rate, "labels": labels, "map_kind": map_kind, "say": _say}
     if export is not None:
         check_writable(export)
@@ -43,13 +64,49 @@ def explore(
         write_page(export, open_workspace(vectors, **opened), rows, assets)
         typer.echo(f"Wrote {export}")
         return
-    if sample is not None:
-        raise InputError("sample is for --export; the page that is served shows all windows. Leave it out.")
     from dicot.explorer.server import listen, serve
 
     with listen(port) as listener:
         serve(open_workspace(vectors, **opened), listener, assets, on_ready=_ready, open_browser=browser)
     typer.echo("Stopped.")
+
+
+def _embedded(data: str, reading: dict[str, Any]) -> Path:
+    """Embed DATA with the model in the box, and return the file; one that is up to date is used."""
+    from dicot.model.box import in_box
+    from dicot.store.embedding import is_current
+    from dicot.store.vectors import read_vectors
+
+    out, model = _place(data), in_box(BASE)
+    load = partial(load_embedder, model, missing=reading.get("missing"), verbose=True)
+    source = find_source(data, reading, 0, out)
+    if source.corpus is not None:
+        out = out.with_suffix("")
+        embed_shards(load(device="auto"), load, model, source.corpus, out, "auto", None, True, {})
+        return out
+    if out.exists():
+        held = read_vectors(out).source
+        if held is None or held.data not in ((data,), (str(Path(data).expanduser().absolute()),)):
+            raise InputError(f"{out} is there already, and not made of {data}. Move it, or use another folder.")
+        said = source.recorded or "missing" not in reading  # else it is not recorded
+        if said and is_current(held, hash_of(model), data, source.options):
+            typer.echo(f"Vectors: {out} is up to date.")
+            return out
+    embed_source(load(device="auto"), model, source, out)
+    return out
+
+
+def _place(data: str) -> Path:
+    """Name the file for the vectors of DATA: in the working directory, but not among the recordings."""
+    from dicot.data.readers import stem_of
+    from dicot.data.reading import before_pattern
+
+    path = Path(data).expanduser()
+    if not (path.is_dir() or glob.has_magic(data)):
+        return Path(f"{stem_of(path)}-vectors.npz")
+    folder = before_pattern(path).resolve()
+    here = folder.parent if Path.cwd().is_relative_to(folder) else Path()
+    return here / f"{folder.name}-vectors.npz"
 
 
 def _say(sentence: str) -> None:

@@ -1,7 +1,6 @@
 """dicot inspect: what recordings look like, and which windows to cut them into; or what a corpus holds."""
 
 import shlex
-from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +8,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.corpus import describe
-from dicot.cli.sources import corpus_at
+from dicot.cli.sources import LOOKED_AT, alike, corpus_at
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from dicot.data.inspection import Inspected
 
-LOOKED_AT = ("time", "unit", "channels", "label", "group", "gap")  # what a look at recordings goes by
 SUGGESTED = ("window", "stride", "rate", "missing", "scale")
 
 
@@ -54,7 +52,7 @@ def inspect(
         kept = read_toml(toml_of(recordings))
     looked = Reading(**{name: value for name, value in {**kept, **told}.items() if name in LOOKED_AT})
     rows = inspect_recordings(recordings, looked)
-    readable = _alike([row for row in rows if not row.problem])
+    readable = alike([row for row in rows if not row.problem])
     if readable:
         _show_rows(readable)
         advice = suggest_windows(readable, looked)
@@ -113,9 +111,3 @@ def _as_options(reading: Any, told: dict[str, Any], reasons: dict[str, str]) -> 
         if (value := getattr(reading, name)) is not None:
             texts[name] = ",".join(value) if isinstance(value, tuple) else str(value)
     return opt.Settings([f"{name}={text}" for name, text in texts.items()]).words(texts)
-
-
-def _alike(rows: "list[Inspected]") -> "list[Inspected]":
-    """Leave out what has no channel in common with most, as a table of labels among recordings."""
-    usual = Counter(row.channels for row in rows).most_common(1)[0][0] if rows else ()
-    return [row for row in rows if set(row.channels) & set(usual)]

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     from dicot.data.datasets import Card
 
 data = typer.Typer(help="Data sets that are made from their publishers' files.", no_args_is_help=True)
-KINDS = ("methods", "presets", "controls", "encoders", "poolings", "protocols", "datasets", "suites")
+KINDS = ("models", "methods", "presets", "controls", "encoders", "poolings", "protocols", "datasets", "suites")
 
 
 def _entries(kind: str) -> "Iterable[tuple[str, str]]":
     """Return name and description of everything of a kind."""
     match kind:
+        case "models":
+            from dicot.model.box import BOX
+            from dicot.model.universal import CARD
+
+            cards = {name: (path / CARD).read_text("utf-8").split("\n\n") for name, path in BOX.items()}
+            return [(name, " ".join(paragraphs[1].split())) for name, paragraphs in cards.items()]
         case "methods":
             from dicot.methods import METHODS
 

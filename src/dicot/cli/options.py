@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 AT = "RECORDING@SECONDS"
 INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
 
-DataArgument = Annotated[
-    str,
-    typer.Argument(
-        help="A data set by name (`dicot list datasets`), a file of cases, a corpus, or, with --window or a dicot.toml "
-        "beside them, a folder, a pattern or a file of recordings."
-    ),
-]
+DATA = "a data set by name (`dicot list datasets`), a file of cases, a corpus, or"
+DATA_HELP = f"{DATA.capitalize()}, with --window or a dicot.toml, a folder, a pattern or a file of recordings."
+DataArgument = Annotated[str, typer.Argument(help=DATA_HELP)]
 VectorsArgument = Annotated[Path, typer.Argument(help="Vectors that `dicot embed` wrote.")]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
 Preset = Annotated[str | None, typer.Option(help="See `dicot list presets`; default: best, or paper with --method.")]

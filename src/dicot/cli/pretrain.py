@@ -4,8 +4,12 @@ import os
 import shlex
 import sys
 import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +18,17 @@ from dicot.cli.sources import find_source
 from dicot.core.errors import InputError
 from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
 
+if TYPE_CHECKING:
+    from dicot.data.cases import Cases
+
 
 @opt.reads
 def pretrain(
-    data: opt.DataArgument,
+    data: Annotated[list[str], typer.Argument(help=f"{opt.DATA_HELP} With --universal several.")],
     out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues there.")],
+    universal: Annotated[
+        bool, typer.Option("--universal", help="Of all DATA, one model for series of every kind.")
+    ] = False,
     preset: opt.Preset = None,
     method: opt.Method = None,
     steps: opt.Steps = None,
@@ -31,11 +41,22 @@ def pretrain(
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance.
 
-    --set takes what has no option: encoder, dim, batch_size, lr, pooling, bank, n_components, missing, unequal, scale,
-    rate, memory and others, and the settings of the method, such as k=[2,5].
+    With --universal it is a model as the one in the box: it takes any number of channels and time steps, and needs no
+    fit. --set takes what has no option: encoder, dim, batch_size, lr, pooling, bank, n_components, missing, unequal,
+    scale, rate, memory and others, the settings of the method, such as k=[2,5], and with --universal n_series and
+    synthetic.
     """
     again = shlex.join(["dicot", *sys.argv[1:]])
     place = find_place()
+    if universal:
+        wrong = opt.given(preset=preset, method=method, nproc=nproc or (place.world if place.world > 1 else None))
+        if wrong:
+            raise InputError(f"--universal has a method of its own, in one process. Leave out --{min(wrong)}.")
+        with _interrupted(out / "training", again):
+            _pretrain_universal(data, out, opt.given(steps=steps), seed, device, overwrite, said)
+        return
+    if len(data) > 1:
+        raise InputError(f"A model is of one DATA; got {', '.join(data)}. Say --universal for one of all of them.")
     if place.world > 1 and nproc not in (None, place.world):
         raise InputError(f"This command was started as {place.world} processes already; leave out --nproc {nproc}.")
     if place.world == 1 and nproc is not None and nproc > 1:
@@ -46,23 +67,21 @@ def pretrain(
     if is_launched() or "TORCHELASTIC_RUN_ID" in os.environ:
         end_with_parent()
 
-    from dicot.core.device import gpu_memory_of
-    from dicot.core.processes.budget import memory_of
     from dicot.core.processes.ranks import join_ranks
     from dicot.methods import METHODS
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.model.presets import find_preset, preset_name
-    from dicot.model.runs import CHECKPOINT, pretrain_into
+    from dicot.model.presets import FROZEN, find_preset, preset_name
+    from dicot.model.runs import pretrain_into
 
     reading, settings = said.take(*opt.READING), said.take_model()
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
-    run = said.take("checkpoint_seconds", "memory", "gpu_memory")
+    run = _limits(said, device)
     trained = method or find_preset(preset_name(preset, method)).method
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
-    run |= {"gpu_memory": gpu_memory_of(run.get("gpu_memory"), device)}
-    run |= {"memory": memory_of(run["memory"])} if "memory" in run else {}
-    source = find_source(data, reading)
-    name, train = data, source.corpus or (source.windows() if source.recorded else None)
+    if trained == FROZEN and steps and not place.rank:
+        opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
+    source = find_source(data[0], reading)
+    name, train = data[0], source.corpus or (source.windows() if source.recorded else None)
     if train is None:
         split = source.split(**policies)
         train, name = split.train, split.name
@@ -80,14 +99,64 @@ def pretrain(
         prepare={**policies, **opt.given(scale=source.scale)},
         **settings,
     )
+    with _interrupted(out, again), join_ranks(device=device):
+        outcome = pretrain_into(out, model, train, overwrite=overwrite, **run)
+    if not place.rank:
+        typer.echo(outcome)
+
+
+@contextmanager
+def _interrupted(folder: Path, again: str) -> Iterator[None]:
+    """Say at Ctrl-C how the run in this folder goes on."""
     try:
-        with join_ranks(device=device):
-            outcome = pretrain_into(out, model, train, overwrite=overwrite, **run)
-        if not place.rank:
-            typer.echo(outcome)
+        yield
     except KeyboardInterrupt as error:
-        checkpoint = out / CHECKPOINT
+        from dicot.model.runs import CHECKPOINT
+
+        checkpoint = folder / CHECKPOINT
         what = f"{checkpoint} keeps the run. Go on" if checkpoint.exists() else "No step was done yet. Start again"
-        if not place.rank:
+        if not find_place().rank:
             typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
         raise typer.Exit(opt.INTERRUPTED) from error
+
+
+def _limits(said: opt.Settings, device: str) -> dict[str, Any]:
+    """Take what a run may use."""
+    from dicot.core.device import gpu_memory_of
+    from dicot.core.processes.budget import memory_of
+
+    run = said.take("checkpoint_seconds", "memory", "gpu_memory")
+    run |= {"gpu_memory": gpu_memory_of(run.get("gpu_memory"), device)}
+    return run | ({"memory": memory_of(run["memory"])} if "memory" in run else {})
+
+
+def _pretrain_universal(
+    data: list[str], out: Path, settings: dict[str, Any], seed: int, device: str, overwrite: bool, said: opt.Settings
+) -> None:
+    """Train on the training parts of all DATA; unequal lengths are resampled and missing values interpolated."""
+    from dicot.data.datasets import is_path
+    from dicot.methods import METHODS
+    from dicot.model.universal import METHOD, pretrain_universal
+
+    if twice := [name for name, count in Counter(data).items() if count > 1]:
+        raise InputError(f"{twice[0]} is named twice. Name each DATA once: a pool takes more of what has more.")
+    reading, pool = said.take(*opt.READING), said.take("n_series", "synthetic")
+    missing = {"missing": reading.get("missing", "interpolate")}
+    policies = {"unequal": "resample", **said.take("unequal"), **missing}
+    run, settings = _limits(said, device), settings | said.take("dim") | {"recipe": said.take(*opt.RECIPE)}
+    settings["method_params"] = said.rest([METHODS[METHOD]])
+    sources: dict[str, Cases] = {}
+    for name in data:
+        by_name = not is_path(name) and not Path(name).is_dir()
+        source = find_source(name, {} if by_name else reading, 0)
+        if source.recorded:
+            source = replace(source, options={**missing, **source.options})
+        cases = source.corpus or (source.windows() if source.recorded else source.split(**policies).train)
+        typer.echo(f"{name}: {len(cases)} cases, {cases.n_channels} channel(s), {cases.n_times} time steps")
+        sources[name] = cases
+    how: dict[str, Any] = {"settings": {**settings, "verbose": True}, "pool": pool, "seed": seed, "device": device}
+    typer.echo(pretrain_universal(out, sources, **how, overwrite=overwrite, **run))
+    typer.echo(
+        f"Use it: dicot embed {shlex.quote(str(out))} DATA --out vectors.parquet; or in Python, with a bank beside it, "
+        f'TimeSeriesEmbedder(preset="instant").fit(X, initial={str(out)!r})'
+    )

@@ -1,6 +1,7 @@
 """What DATA of a command are: a corpus, recordings or cases; and how options and dicot.toml say to read them."""
 
 import glob
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dicot.data import Split, Windows
+    from dicot.data.inspection import Inspected
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.folder import Corpus
+
+LOOKED_AT = ("time", "unit", "channels", "label", "group", "gap")  # what a look at recordings goes by
 
 
 @final
@@ -63,12 +67,14 @@ class DataSource:
         return split
 
 
-def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> DataSource:
+def find_source(data: str, said: dict[str, Any], usual: int | None = None, before: Path | None = None) -> DataSource:
     """Tell what DATA are, by what was said of their reading and the dicot.toml beside them.
 
-    `usual` are the time steps of a window of a folder or pattern for which neither says any.
+    `usual` are the time steps of a window of recordings for which neither says any: 0 takes what is suggested for
+    them, None refuses them. Where nothing at all is said, they are cut as for the vectors that are there `before`.
     """
     from dicot.data.datasets import is_path
+    from dicot.data.readers import known_suffixes, suffix_of
     from dicot.data.reading import read_toml, toml_of
 
     said, scale = dict(said), said.get("scale")
@@ -82,9 +88,16 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> Da
     file = is_path(data) or Path(data).is_dir()
     path = toml_of(data) if file else None
     kept = {} if path is None else read_toml(path)
-    if "window" not in (said | kept) and usual is not None and (Path(data).is_dir() or glob.has_magic(data)):
-        typer.echo(f"Windows of {usual} time steps, as the model was fitted on")
-        said["window"] = usual
+    only_recorded = Path(data).is_dir() or glob.has_magic(data) or suffix_of(Path(data)) not in known_suffixes("cases")
+    if "window" not in (said | kept) and usual is not None and file and only_recorded:
+        said |= _as_before(before) if before is not None and not said | kept else {}
+        if "window" in said:
+            typer.echo(f"Windows of {said['window']}, as in {before}")
+        elif usual:
+            typer.echo(f"Windows of {usual} time steps, as the model was fitted on")
+            said["window"] = usual
+        else:
+            said |= _suggested(data, said | kept)
     if "window" in (said | kept):
         if refused := sorted(said.keys() & set(CASES)):
             raise InputError(f"{refused[0]} is for files of cases; with a window DATA are recordings. Leave it out.")
@@ -100,6 +113,41 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> Da
     if said and not file:
         raise InputError(f"{data!r} is a data set by name; {min(said)} is for files. Leave it out.")
     return DataSource(data, None, said, scale)
+
+
+def _as_before(vectors: Path) -> dict[str, Any]:
+    """Return how recordings were read and cut for vectors; nothing where these are not there."""
+    from dicot.store.vectors import read_vectors
+
+    made = read_vectors(vectors).source if vectors.exists() else None
+    options = made.options if made is not None and made.kind == "recordings" else {}
+    return {name: value for name, value in options.items() if name not in (*CASES, "scale")}
+
+
+def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Choose windows and what else is needed to cut recordings, as `dicot inspect` suggests it, and say why."""
+    from dicot.data import Reading, inspect_recordings, suggest_windows
+
+    looked = Reading(**{name: value for name, value in said.items() if name in LOOKED_AT})
+    rows = inspect_recordings(data, looked)
+    readable = alike([row for row in rows if not row.problem])
+    if not readable:
+        raise InputError(rows[0].problem)
+    advice = suggest_windows(readable, looked)
+    differ = ("channels",) * any(set(row.channels) != set(advice.reading.channels or ()) for row in readable)
+    chosen = {}
+    for name in ("window", "stride", "rate", "missing", *differ):
+        if name in advice.reasons and name not in said:
+            chosen[name] = getattr(advice.reading, name)
+            typer.echo(f"{name} {chosen[name]}: {advice.reasons[name]}")
+    typer.echo("For other windows say, for example, --window 5s, or write and edit a dicot.toml: dicot inspect --write")
+    return chosen
+
+
+def alike(rows: "list[Inspected]") -> "list[Inspected]":
+    """Leave out what has no channel in common with most, as a table of labels among recordings."""
+    usual = Counter(row.channels for row in rows).most_common(1)[0][0] if rows else ()
+    return [row for row in rows if set(row.channels) & set(usual)]
 
 
 def corpus_at(data: str) -> "Corpus | None":

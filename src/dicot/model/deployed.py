@@ -17,6 +17,7 @@ from dicot.data.preparation import Preparation
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
 INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"
+ANY_CHANNELS = "channels"  # the input's second side where a model takes any number of them
 ABOUT = "dicot"  # the entry of the file's metadata that holds everything, as JSON
 SEAL = "dicot.sha256"  # the entry with the hash of the file
 CHANGED = "changed"  # what stands there instead once another program has changed the file on purpose
@@ -40,7 +41,8 @@ class OnnxEmbedder:
 
     Attributes
     ----------
-    about : what the file says of itself: channels, rate, n_times, policies, the vector, the hash of the model
+    about : what the file says of itself: channels, rate, n_times, policies, the vector, the hash of the model;
+        n_channels is 0 where it takes any number
     classes : the labels that `predict_proba` has a column for; empty where the file has no classifier
     n_features : the length of a vector
     """
@@ -58,7 +60,11 @@ class OnnxEmbedder:
             self.about = check_format(self.path, json.loads(metadata.get(ABOUT, "null")), FORMAT, FORMAT_VERSION)
             made = {one.name: one.shape[1] for one in (*self.session.get_inputs(), *self.session.get_outputs())}
             n_classes = len(self.about["classes"]) or None
-            said = {INPUT: self.about["n_channels"], VECTORS: self.about["n_features"], PROBABILITIES: n_classes}
+            said = {
+                INPUT: self.about["n_channels"] or ANY_CHANNELS,
+                VECTORS: self.about["n_features"],
+                PROBABILITIES: n_classes,
+            }
             if any(made.get(name) != number for name, number in said.items()):
                 raise ValueError(f"it says {said} and does {made}")
             # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.

@@ -549,6 +549,8 @@ def fit_composition(
     if not n_components and not length:
         return made
     z = embed(encoder, x, pooling=pooling, composer=made, **options)
+    if made.levels is not None:  # they stand last; standardised, what is only rounding would count as much as the rest
+        z[:, -made.levels.n_features :] *= made.levels.differing(z[:, -made.levels.n_features :])
     parts, device = made.parts(pooled_dim(encoder, pooling)), resolve_device(options.get("device", "auto"))
     fitted = Compression.fit(z, length or n_components or 0, device, parts=parts, exactly=bool(length))
     return replace(made, compression=fitted)

@@ -80,7 +80,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
 
     X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
     input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
-    Without further arguments the preset "best" is used, with a method alone the Di-COT paper's recipe and pooling.
+    Without further arguments the preset "instant" is used, which trains nothing; with a method alone the Di-COT paper's
+    recipe and pooling.
 
     A preset says what `method`, `method_params` and `features` are where they are not given, and which recipe is used.
 
@@ -88,13 +89,14 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     ----------
     method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`. One that is
         not the preset's own has the preset's features and recipe, and its own settings
-    preset : a name of `dicot list presets`: "best", one recipe for every kind of data, or "paper", Di-COT as in its
-        paper. None means "best" where `method` is None too, and "paper" where a method is given
+    preset : a name of `dicot list presets`: "instant", the encoder in the box as it is, beside fixed features; "best",
+        the same and, where there are cases enough, an encoder that is trained on them; or "paper", Di-COT as in its
+        paper. None means "instant" where `method` is None too, and "paper" where a method is given
     family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
-        data, takes those of "uea". The recipe of "best" is the same for all families
+        data, takes those of "uea". The other presets have one recipe for all families
     encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
         module is copied and given new weights drawn from `random_state`; to start from its own weights, pass it to
-        `fit` as `initial`
+        `fit` as `initial`. None is the preset's
     dim : number of features, for an encoder given by name; a module has its own
     method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}; they win over the preset's
     encoder_params : further arguments of an encoder given by name, for example {"original": True} for "resnet"
@@ -107,10 +109,14 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         `dicot list poolings`.
         "calibrate": after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases.
+        "box": the name or folder of a universal model whose encoder stands, frozen, beside the one that is trained.
         "bank": how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed":
-        2,016 of them, and contests between random kernels, 1,024 for each of their dilations; 0: none.
-        "n_components": compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
-        training cases (10,000 of them at most), of which there are fewer than cases; 0: as they are.
+        2,016 of them, and contests between random kernels, 1,024 for each of their dilations; "small": half of both;
+        "auto": "mixed" for one channel and "small" for more; 0: none.
+        "levels": mean, range, trend, deviation and roughness of each channel.
+        "length": compress the vectors to exactly so many numbers, 2,048 or fewer, by principal components of the
+        training cases (10,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
+        are.
         "precision": of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     prepare : how input becomes cases, a mapping of some of these names.
         "layout": "nct" (cases, channels, time), the default, or "ntc" for 3-D arrays and lists; `Windows` are "nct".
@@ -128,10 +134,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
     method_, recipe_, method_params_, seed_ : what was used, defaults resolved
-    features_ : pooling, calibrate, bank and n_components as they were used; `transform` goes by them
+    features_ : pooling, bank, levels, length and so on as they were used; `transform` goes by them
     origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
-    composition_ : the fitted parts of a vector that are not the encoder's: `bank`, `n_components`
+    composition_ : the parts of a vector that are not the encoder's, and how all of them are compressed
     n_features_in_ : number of time steps, for 2-D input
     """
 
@@ -322,6 +328,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         run = None
         with seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
+            in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
+            if initial is None and start is not None and not in_box:
+                raise InputError(
+                    f"The preset {preset.name!r} starts from an encoder in the box, {usual[0]} with dim={usual[1]}. "
+                    "Leave out encoder and dim, or pass a model of your own to fit as initial."
+                )
             # Loaded before the method is built, which may make copies of its encoder.
             weights = None if start is None else load_initial(encoder, start)
             origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}

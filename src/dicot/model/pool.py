@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, is_whole
 from dicot.data import Windows
 from dicot.data.cases import Array, Cases
 from dicot.nets.encoders.universal import POINTS
@@ -25,6 +25,8 @@ def make_pool(
     """
     if not sources:
         raise InputError("A pool needs a source, such as a data set or a folder of recordings.")
+    if not is_whole(n_series, 1) or not isinstance(synthetic, int | float) or not 0 <= synthetic <= 1:
+        raise InputError(f"n_series is a number of series and synthetic a share; got {n_series!r} and {synthetic!r}.")
     sizes = np.sqrt([len(cases) * cases.n_channels for cases in sources.values()])
     counts = np.maximum(1, np.round((1 - synthetic) * n_series * sizes / sizes.sum())).astype(int)
     drawn = [

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
 from dicot.data.cases import Array, Cases
 from dicot.data.preparation import Preparation
 from dicot.model.embedding import Composition, Compression, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.files import WEIGHTS
+from dicot.model.files import CONFIG, WEIGHTS
 from dicot.model.levels import Levels
 from dicot.model.pool import make_pool, read_cases
 from dicot.model.runs import pretrain_into
@@ -27,6 +28,7 @@ from dicot.nets.encoders.universal import ANY, POINTS
 from dicot.train.record import History
 
 LENGTH = 512  # numbers of a vector
+DIM = 192  # of the encoder
 REFERENCE = 200  # cases of each source that the components are found in
 CARD = "card.md"
 TRAINING = "training"  # the folder of the run, inside that of the model
@@ -55,9 +57,14 @@ def pretrain_universal(
     """Train an encoder on a pool, find the components of its vectors, and save a model that needs no fit.
 
     A run that was killed goes on from its checkpoint. `settings` are arguments of the estimator that win over SETTINGS,
-    `pool` those of `make_pool`, `run` those of `pretrain_into`. Return a sentence on what happened.
+    those that are mappings entry by entry; `pool` are those of `make_pool`, `run` those of `pretrain_into`. Return a
+    sentence on what happened.
     """
-    chosen = {**SETTINGS, **settings, "encoder": Universal(1), "random_state": seed, "device": device}
+    if (folder / CONFIG).exists() and not (folder / TRAINING).exists() and not run.get("overwrite"):
+        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+    chosen = {**SETTINGS, **settings, "random_state": seed, "device": device}
+    chosen |= {name: {**SETTINGS[name], **settings.get(name, {})} for name in ("method_params", "recipe", "features")}
+    chosen |= {"encoder": Universal(1, chosen.pop("dim", DIM))}
     model = TimeSeriesEmbedder(METHOD, **chosen)
     said = pretrain_into(folder / TRAINING, model, make_pool(sources, seed=seed, **(pool or {})), **run)
     trained = TimeSeriesEmbedder.from_pretrained(folder / TRAINING, device=device)

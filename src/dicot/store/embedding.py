@@ -24,7 +24,7 @@ from dicot.core.storage import only_writer, remove_leftovers
 from dicot.data import Windows
 from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window
-from dicot.data.readers import file_name_of
+from dicot.data.readers import file_name_of, named_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.store.folder import (
@@ -143,6 +143,18 @@ def embed_recordings(
         there, added = 0 if old is None else len(old), 0 if new is None else len(new)
         n_recordings = len(np.unique(columns["recording"]))
         return EmbeddingRun(added, there, n_features, n_recordings, len(units), continued, cut.channels, cut.rate)
+
+
+def is_current(held: MadeOf, model: str, data: Source, options: Mapping[str, Any]) -> bool:
+    """Tell whether vectors are what embedding the same data now would give; of a file of cases nothing tells."""
+    if held.model != model or held.kind == "file":
+        return False
+    if held.kind == "name":
+        return held.options == dict(options)
+    named = named_recordings(data)
+    unchanged = (is_as_before(file, held.recordings[name]) for name, file in named.items())
+    same = Reading.from_dict(held.options) == Reading(**options) and named.keys() == held.recordings.keys()
+    return same and all(unchanged)
 
 
 def _embed_new(

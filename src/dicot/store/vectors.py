@@ -21,11 +21,11 @@ from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.datasets import is_path
 from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups
-from dicot.data.npyfile import PARTS, load_npz
+from dicot.data.npyfile import PARTS, load_npz, npz_names
 from dicot.data.reading import Reading
 from dicot.data.stream import are_facts
 from dicot.data.tables import open_parquet
-from dicot.store.folder import VECTORS, Store
+from dicot.store.folder import MANIFEST, VECTORS, Store
 
 # Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
 COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
@@ -175,6 +175,21 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
             if len(lost := np.flatnonzero(~np.isfinite(block).all(axis=1))):
                 raise InputError(f"the vector of row {rows.start + lost[0]} holds NaN or inf. Leave this row out.")
     return vectors
+
+
+def are_vectors(path: str | Path) -> bool:
+    """Tell vectors from series: by what wrote the file, or by a column or array that looks like vectors."""
+    path = Path(path)
+    if path.is_dir():
+        return (path / MANIFEST).is_file() and Store(path).kind == VECTORS
+    if not path.is_file():
+        return path.suffix in SUFFIXES
+    if path.suffix == ".parquet":
+        with open_parquet(path) as file:
+            return "vector" in file.schema_arrow.names
+    names = npz_names(path) if path.suffix == ".npz" else []
+    told = [name for name in ("X", *(f"X_{part}" for part in PARTS)) if name in names]
+    return SOURCE in names or any(array.ndim == 2 for array in load_npz(path, told).values())
 
 
 def _of_store(folder: Path) -> Vectors:

@@ -15,7 +15,18 @@ from dicot.core.storage import OPEN, check_writable, with_hash, write_atomic
 from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model.classifier import TimeSeriesClassifier
-from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
+from dicot.model.deployed import (
+    ABOUT,
+    ANY_CHANNELS,
+    FORMAT,
+    FORMAT_VERSION,
+    INPUT,
+    MARK,
+    PROBABILITIES,
+    SEAL,
+    VECTORS,
+    OnnxEmbedder,
+)
 from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
@@ -28,6 +39,7 @@ from dicot.nets.encoders import Encoder
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
 BATCHES = (1, 5, 16)  # windows of each length that are compared
 PREPARATION = ("n_channels", "n_times", "channels", "rate", "layout", "unequal", "missing", "scale")
+LONGEST, MOST_CHANNELS = 600, 12  # of windows that are compared, where the model has none of its own
 SHORTEST = 9  # time steps of windows that are compared, where the model's own are not shorter
 
 
@@ -117,13 +129,14 @@ def _model(parts: _ModelParts) -> Any:
         told = graph.add("Where", usable, value, single(np.nan))
         graph.nodes.append(graph.onnx.helper.make_node("Identity", [told], [name]))
     about = _about(parts)
+    n_channels = about["n_channels"] or ANY_CHANNELS
     shapes = {VECTORS: ("batch", about["n_features"]), PROBABILITIES: ("batch", len(about["classes"]))}
     model = graph.finish(
-        {INPUT: ("batch", about["n_channels"], "time")},
+        {INPUT: ("batch", n_channels, "time")},
         {name: shapes[name] for name in outputs},
         producer_name="dicot",
         producer_version=__version__,
-        doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {about['n_channels']} channels, time).",
+        doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {n_channels}, time).",
     )
     graph.onnx.helper.set_model_props(model, {ABOUT: json.dumps(about), SEAL: OPEN})
     return model
@@ -133,8 +146,10 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
     """Return what the file says of itself."""
     preparation, composition = parts.preparation, parts.composition
     beside = {
+        "the vector of the encoder in the box": composition.box,
         "a bank of dilated kernels": composition.bank,
         "contests between kernels": composition.contests,
+        "levels of the channels": composition.levels,
         "principal components of it all": composition.compression,
     }
     named = [name for name, part in beside.items() if part is not None]
@@ -171,12 +186,13 @@ def _compare(made: OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, 
 def _random_windows(preparation: Preparation, seed: int) -> Iterator[Array]:
     """Yield windows (B, C, T): noise around waves, constant in places, of the training windows' length and of others.
 
-    Where the model knows the mean and deviation of its channels, they have the same.
+    Where the model knows the mean and deviation of its channels, they have the same. One that takes any number of
+    channels gets some.
     """
-    rng, n_times = np.random.default_rng(seed), preparation.n_times
+    rng, n_times = np.random.default_rng(seed), preparation.n_times or LONGEST
     others = rng.integers(min(SHORTEST, n_times), 2 * n_times + 1, size=len(BATCHES) - 1)
     for n, length in zip(BATCHES, (n_times, *others.tolist()), strict=True):
-        shape = (n, preparation.n_channels, length)
+        shape = (n, preparation.n_channels or int(rng.integers(1, MOST_CHANNELS)), length)
         turns = rng.uniform(0, 20, size=(*shape[:2], 1)) * np.linspace(0, 1, length)
         x = np.sin(2 * np.pi * turns) + rng.normal(scale=0.3, size=shape)
         x[n // 2, :, length // 2 :] = x[n // 2, :, length // 2, None]

@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.model.embedding import Composition
-from dicot.model.export.graph import Graph, double, whole
+from dicot.model.export.graph import Graph, double, single, whole
 from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
-from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
+from dicot.model.levels import END, Levels
+from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet, Universal
 from dicot.nets.encoders.backbones import ResidualBlock
-from dicot.nets.encoders.base import same_margins, scale_and_shift
+from dicot.nets.encoders.base import folded, same_margins, scale_and_shift
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
 from dicot.nets.encoders.inception.frozen import Affine, affine
+from dicot.nets.encoders.universal import BESIDE, FLOOR, NO_CHANGE, NO_SPREAD, POINTS, STRETCHES
 
 Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]
@@ -36,6 +38,8 @@ def pooled(graph: Graph, x: str, encoder: Encoder, pooling: str) -> str:
         )
     if not set(names := pooling.split("+")) <= POOLED.keys():
         raise InputError(f"The pooling {pooling!r} cannot be exported: only {', '.join(POOLED)} are written as ONNX.")
+    if pooling == "own" and isinstance(encoder, Universal):
+        return _universal_vector(graph, x, encoder)
     layers = write(graph, x, encoder)
     parts = [part for name in names for part in POOLED[name](graph, list(layers.values()))]
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
@@ -118,6 +122,127 @@ def _residual_block(graph: Graph, x: str, block: ResidualBlock) -> str:
     return graph.add("Relu", graph.add("Add", y, shortcut))
 
 
+def _universal(graph: Graph, x: str, encoder: Encoder) -> Layers:
+    assert isinstance(encoder, Universal)
+    layers, n_times = Layers(), graph.length(x)
+    for number, h in enumerate(
+        _universal_stages(graph, _channel_inputs(graph, x, _Looks(graph, x, close=False)), encoder)
+    ):
+        mean = graph.over("ReduceMean", _by_channel(graph, h, x, encoder.widths[number], -1), 1)  # over channels
+        sizes = graph.add("Concat", graph.add("Shape", mean, end=2), n_times, axis=0)
+        ends: dict[str, str] = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+        layers[f"stage{number}"] = graph.add("Resize", mean, "", "", sizes, **ends)
+    return layers
+
+
+def _universal_vector(graph: Graph, x: str, encoder: Universal) -> str:
+    """Return what `Universal.embed` does."""
+    looks, parts = _Looks(graph, x), []
+    for h in _universal_stages(graph, _channel_inputs(graph, x, looks), encoder):
+        parts += [graph.over("ReduceMean", h, 2), graph.over("ReduceMax", h, 2), _deviation(graph, h, 2, FLOOR)]
+    found = _by_channel(graph, graph.add("Concat", *parts, axis=1), x, -1, 3 * sum(encoder.widths))
+    return _joined(graph, graph.over("ReduceSum", graph.add("Mul", found, looks.shares), 2), encoder.n_channels)
+
+
+def _universal_stages(graph: Graph, inputs: str, encoder: Universal) -> list[str]:
+    """Return what each stage gives for every channel as a case of its own, (B C, width, points)."""
+    found: list[str] = []
+    convs = iter(zip(encoder.convs, encoder.norms, strict=True))
+
+    def convolved(h: str, pair: tuple[nn.Module, nn.Module]) -> str:
+        conv, norm = pair
+        assert isinstance(conv, nn.Conv1d) and isinstance(norm, nn.BatchNorm1d)
+        weight, bias = map(_numbers, folded(conv, norm))
+        pads = [*conv.padding, *conv.padding]
+        return graph.add("Conv", h, weight, bias, kernel_shape=weight.shape[2:], strides=list(conv.stride), pads=pads)
+
+    h = graph.add("Relu", convolved(inputs, next(convs)))
+    for number in range(len(encoder.widths)):
+        if number:
+            h = graph.add("Relu", convolved(h, next(convs)))
+        inner = graph.add("Relu", convolved(h, next(convs)))
+        h = graph.add("Relu", graph.add("Add", h, convolved(inner, next(convs))))
+        found.append(h)
+    return found
+
+
+class _Looks:
+    """How a channel is looked at: as a whole, and where it is long, V - 1 times, in stretches.
+
+    Attributes
+    ----------
+    left, right, share : (V, points): the two time steps that a point lies between, and where between them
+    shares : (V, 1), how much each look counts in a vector
+    whole : (V,), 1 for the look at the whole and 0 for the others
+    """
+
+    def __init__(self, graph: Graph, x: str, *, close: bool = True) -> None:
+        n_times, most = graph.length(x), POINTS[-1]
+        self.points = graph.add("Where", graph.add("LessOrEqual", n_times, whole(POINTS[0])), *map(whole, POINTS))
+        last = graph.add("Sub", n_times, whole(1))
+        step = graph.add(
+            "Div", graph.cast(last, "DOUBLE"), graph.cast(graph.add("Sub", self.points, whole(1)), "DOUBLE")
+        )
+        places = graph.add("Mul", graph.add("Slice", np.arange(most, dtype=np.float64), whole(0), self.points), step)
+        places, count = graph.add("Unsqueeze", places, whole(0)), graph.named(whole(0))
+        if close:
+            count = graph.add("Where", graph.add("Greater", n_times, whole(most)), whole(STRETCHES), whole(0))
+            beyond = graph.add("Max", graph.add("Sub", n_times, whole(most)), whole(0))
+            starts = graph.add("Div", graph.add("Mul", beyond, np.arange(STRETCHES)[:, None]), whole(STRETCHES - 1))
+            starts = graph.add("Slice", starts, whole(0), count, whole(0))
+            steps = graph.add("Slice", np.arange(most), whole(0), self.points)
+            places = graph.add("Concat", places, graph.cast(graph.add("Add", starts, steps), "DOUBLE"), axis=0)
+        self.left = graph.cast(graph.add("Floor", places), "INT64")
+        self.right = graph.add("Min", graph.add("Add", self.left, whole(1)), last)
+        self.share = graph.cast(graph.add("Sub", places, graph.cast(self.left, "DOUBLE")), "FLOAT")
+        first, end = graph.add("Min", count, whole(1)), graph.add("Add", count, whole(1))
+        table = np.array([[1.0], [0.5], *([0.5 / STRETCHES],) * STRETCHES], np.float32)
+        self.shares = graph.add("Slice", table, first, graph.add("Add", end, first), whole(0))
+        self.whole = graph.add("Slice", np.eye(STRETCHES + 1, dtype=np.float32)[0], whole(0), end)
+
+
+def _channel_inputs(graph: Graph, x: str, looks: _Looks) -> str:
+    """Return what `universal.channel_inputs` does, (B C V, 2, points)."""
+    size = graph.add("Abs", x)
+    seen = graph.over("ReduceMax", graph.add("Gather", size, looks.left, axis=2), 3)  # (B, C, V)
+    largest = graph.add("Max", seen, graph.add("Mul", graph.over("ReduceMax", size, 2, keep=True), looks.whole))
+    series = graph.add("Sub", x, graph.cut(x, 0, 1))
+    low, high = (graph.add("Gather", series, place, axis=2) for place in (looks.left, looks.right))
+    series = graph.add("Add", low, graph.add("Mul", graph.add("Sub", high, low), looks.share))  # (B, C, V, points)
+    series = graph.add("Reshape", series, graph.add("Concat", whole(-1, 1), looks.points, axis=0))
+    least = graph.add("Mul", graph.add("Reshape", largest, whole(-1, 1, 1)), single(NO_SPREAD))
+    series = _z_scored(graph, series, least)
+    change = graph.pad(graph.add("Sub", graph.cut(series, 1, 2**62), graph.cut(series, 0, -1)), 1, 0, mode="edge")
+    largest = graph.over("ReduceMax", graph.add("Abs", change), 2, keep=True)
+    change = _z_scored(graph, change, graph.add("Mul", largest, single(NO_CHANGE)))
+    return graph.add("Concat", series, change, axis=1)
+
+
+def _z_scored(graph: Graph, x: str, least: str) -> str:
+    centred = graph.add("Sub", x, graph.over("ReduceMean", x, 2, keep=True))
+    deviation = graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2, keep=True))
+    return graph.add("Where", graph.add("Greater", deviation, least), graph.add("Div", centred, deviation), single(0))
+
+
+def _by_channel(graph: Graph, h: str, x: str, *shape: int) -> str:
+    """Return what was made of each channel of x alone, (B C, ...), as (B, C, *shape)."""
+    return graph.add("Reshape", h, graph.add("Concat", graph.add("Shape", x, end=2), whole(*shape), axis=0))
+
+
+def _joined(graph: Graph, x: str, n_channels: int, floor: float = FLOOR) -> str:
+    """Return what `universal.join_channels` does."""
+    if 1 <= n_channels <= BESIDE:
+        return graph.add("Flatten", x)
+    return graph.add("Concat", graph.over("ReduceMean", x, 1), _deviation(graph, x, 1, floor), axis=1)
+
+
+def _deviation(graph: Graph, x: str, axis: int, floor: float = 0.0) -> str:
+    """Return the root of the variance over an axis, with `floor` added to it."""
+    centred = graph.add("Sub", x, graph.over("ReduceMean", x, axis, keep=True))
+    variance = graph.over("ReduceMean", graph.add("Mul", centred, centred), axis)
+    return graph.add("Sqrt", graph.add("Add", variance, single(floor)) if floor else variance)
+
+
 def _at_least_five(graph: Graph, x: str) -> tuple[str, Callable[[str], str]]:
     """Add zeros on both sides of fewer than 5 time steps, and return what cuts features back (see `backbones`)."""
     n_times = graph.length(x)
@@ -161,24 +286,27 @@ def _numbers(values: Tensor) -> Array:
     return values.detach().cpu().numpy().astype(np.float32)
 
 
-def _std(graph: Graph, layers: list[str]) -> list[str]:
-    centred = graph.add("Sub", layers[-1], graph.over("ReduceMean", layers[-1], 2, keep=True))
-    return [graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2))]
-
-
-ENCODER_GRAPHS: Mapping[type[Encoder], EncoderGraph] = {InceptionTime: _inception_time, FCN: _fcn, ResNet: _resnet}
+ENCODER_GRAPHS: Mapping[type[Encoder], EncoderGraph] = {
+    InceptionTime: _inception_time,
+    FCN: _fcn,
+    ResNet: _resnet,
+    Universal: _universal,
+}
 # What the parts of a pooling's name stand for.
 POOLED: Mapping[str, Callable[[Graph, list[str]], list[str]]] = {
+    "own": lambda graph, layers: [graph.over("ReduceMean", layers[-1], 2)],  # but for `_universal_vector`
     "mean": lambda graph, layers: [graph.over("ReduceMean", layers[-1], 2)],
     "max": lambda graph, layers: [graph.over("ReduceMax", layers[-1], 2)],
-    "std": _std,
+    "std": lambda graph, layers: [_deviation(graph, layers[-1], 2)],
     "layers": lambda graph, layers: [graph.over("ReduceMean", layer, 2) for layer in layers],
 }
 
 
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
     """Return the vectors (B, F) of prepared windows (B, C, T); `pool` gives the encoder's pooled features."""
-    parts = [pool(x)]
+    parts, whole_case = [pool(x)], x
+    if composition.box is not None:
+        parts.append(_universal_vector(graph, x, composition.box.encoder))
     if composition.bank is not None or composition.contests is not None:
         missing = graph.add("Max", graph.add("Sub", whole(N_TAPS), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)  # with zeros to 9 time steps
@@ -186,6 +314,8 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
         parts.append(_bank(graph, x, composition.bank))
     if composition.contests is not None:
         parts.append(_contests(graph, x, composition.contests))
+    if composition.levels is not None:
+        parts.append(_levels(graph, whole_case, composition.levels))
     z = graph.add("Concat", *parts, axis=1)
     if composition.compression is None:
         return z
@@ -260,6 +390,27 @@ def _outcomes(graph: Graph, y: str, nothing: str) -> tuple[str, str]:
     worst = graph.add("Unsqueeze", graph.add("Where", nobody[1], double(np.nan), worst), whole(2))  # equal to nothing
     wins, losses = (graph.cast(graph.add("Equal", y, end), "DOUBLE") for end in (best, worst))
     return graph.over("ReduceMean", graph.add("Mul", wins, best), 3), graph.over("ReduceMean", losses, 3)
+
+
+def _levels(graph: Graph, x: str, levels: Levels) -> str:
+    """Return what `Levels.transform` does."""
+    mean, largest, smallest = (graph.over(op, x, 2, keep=True) for op in ("ReduceMean", "ReduceMax", "ReduceMin"))
+    centred, n_times = graph.add("Sub", x, mean), graph.length(x)
+    part = graph.add("Max", graph.add("Div", n_times, whole(END)), whole(1))
+    ends = graph.cut(centred, graph.add("Neg", part), 2**62), graph.cut(centred, 0, part)
+    trend = graph.add("Sub", *(graph.over("ReduceMean", end, 2, keep=True) for end in ends))
+    units = graph.add("Concat", mean, largest, smallest, trend, axis=2)
+    size = graph.add("Max", graph.add("Abs", largest), graph.add("Abs", smallest))
+    least = graph.add("Add", graph.add("Mul", size, single(NO_SPREAD)), single(float(np.finfo(np.float32).tiny)))
+    longer = graph.pad(x, 0, graph.add("Max", graph.add("Sub", whole(2), n_times), whole(0)), mode="edge")
+    change = graph.add("Sub", graph.cut(longer, 1, 2**62), graph.cut(longer, 0, -1))
+    deviation, rough = (
+        graph.add("Add", graph.add("Unsqueeze", _deviation(graph, series, 2), whole(2)), least)
+        for series in (centred, change)
+    )
+    logs = [graph.add("Log", values) for values in (deviation, graph.add("Div", rough, deviation))]
+    units = graph.add("Asinh", units) if levels.squashed else units
+    return _joined(graph, graph.add("Concat", units, *logs, axis=2), levels.n_channels, floor=0.0)
 
 
 def _dilated(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> str:

@@ -156,7 +156,7 @@ def _tiles(weight: Tensor, bias: Tensor) -> Tensor:
     beyond = -n_out % TILE
     whole = F.pad(weight, (0, 0, 0, 0 if taps == STEM else -n_in % TILE, 0, beyond))
     rows = torch.cat([F.pad(bias, (0, beyond)).unsqueeze(0), whole.permute(2, 1, 0).flatten(0, 1)])
-    return rows.unflatten(1, (-1, TILE)).transpose(0, 1).flatten()
+    return rows.view(len(rows), -1, TILE).transpose(0, 1).flatten()
 
 
 def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
@@ -201,14 +201,15 @@ def _z_scored(x: Tensor, least: Tensor) -> Tensor:
     return torch.where(deviation > least, centred / deviation, 0.0)
 
 
-def join_channels(x: Tensor, n_channels: int) -> Tensor:
+def join_channels(x: Tensor, n_channels: int, floor: float = FLOOR) -> Tensor:
     """Join what was found for each channel, (B, C, n) -> (B, joined_dim).
 
-    A few channels stand side by side. Of many, or of any number, mean and deviation over the channels are kept.
+    A few channels stand side by side. Of many, or of any number, mean and deviation over the channels are kept, the
+    latter with `floor` under its root.
     """
     if 1 <= n_channels <= BESIDE:
         return x.flatten(1)
-    return torch.cat([x.mean(dim=1), (x.var(dim=1, correction=0) + FLOOR).sqrt()], dim=1)
+    return torch.cat([x.mean(dim=1), (x.var(dim=1, correction=0) + floor).sqrt()], dim=1)
 
 
 def joined_dim(n_channels: int, n: int) -> int:

@@ -1,0 +1,96 @@
+"""Without a model: from a folder to vectors and a map by the model in the box, and such a model of one's own."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.test_recording_commands import write
+from tests.commands import dicot
+from tests.explorer.conftest import page_files
+
+from dicot import TimeSeriesEmbedder
+from dicot.core.errors import InputError
+from dicot.model.box import BOX
+from dicot.model.files import model_hash
+from dicot.store.vectors import read_vectors
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dicot.explorer.page.load_assets", page_files)
+    (tmp_path / "walks").mkdir()
+    for name in ("monday", "tuesday"):
+        write(tmp_path / "walks" / f"{name}.csv")
+    return Path("walks")
+
+
+def test_a_folder_becomes_vectors_without_a_model_and_with_suggested_windows(folder: Path) -> None:
+    said = dicot("embed", folder, "--out", "v.parquet", "--device", "cpu")
+    assert "window 4s: 2 of 2 recordings repeat" in said and "--window 5s" in said
+    known = read_vectors("v.parquet")
+    assert known.source is not None and known.source.model == model_hash(BOX["dicot-base"])
+    assert known.source.n_times == 200 and known.x.shape[1] == 512
+    dicot("embed", "dicot-base", folder, "--window", "4s", "--stride", "25%", "--out", "w.npz", "--device", "cpu")
+    np.testing.assert_array_equal(read_vectors("w.npz").x, known.x)
+    write(folder / "wednesday.csv", 700)
+    said = dicot("embed", folder, "--out", "v.parquet", "--append", "--device", "cpu")
+    assert "Windows of 4s, as in v.parquet" in said and "new ones" in said
+
+
+def test_a_folder_becomes_a_map_and_is_embedded_again_only_when_it_changed(folder: Path, tmp_path: Path) -> None:
+    page = ("--export", "page.html")
+    assert "Series: x, y" in dicot("explore", folder, *page) and '"n":' in Path("page.html").read_text()
+    out = tmp_path / "walks-vectors.npz"
+    before = out.stat().st_mtime_ns
+    assert "up to date" in dicot("explore", folder, *page) and out.stat().st_mtime_ns == before
+    write(folder / "tuesday.csv", 900)
+    said = dicot("explore", folder, *page)
+    assert "Windows of 4s, as in walks-vectors.npz" in said and out.stat().st_mtime_ns > before
+    assert "Windows" not in dicot("explore", folder, "--window", "2s", *page)
+    assert read_vectors(out).source.n_times == 100
+    with pytest.raises(InputError, match="--data is for vectors"):
+        dicot("explore", folder, "--data", folder, *page)
+
+
+def test_vectors_lie_outside_of_the_recordings_and_replace_no_others(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert "walks-vectors.npz" in dicot("explore", "*.csv", "--export", tmp_path / "page.html")
+    assert not list(Path().glob("*.npz")) and (tmp_path / "walks-vectors.npz").is_file()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other" / "walks").mkdir(parents=True)
+    write(tmp_path / "other" / "walks" / "monday.csv")
+    with pytest.raises(InputError, match="not made of other/walks"):
+        dicot("explore", "other/walks", "--export", "page.html")
+
+
+def test_cases_become_a_map(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez("cases.npz", X=rng.normal(size=(12, 2, 40)))
+    assert "12 cases -> 512" in dicot("explore", "cases.npz", "--export", "page.html")
+    assert "synthetic test: 90 cases" in dicot("explore", "synthetic", "--export", "page.html")
+    assert "up to date" in dicot("explore", "synthetic", "--export", "page.html")
+
+
+def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    gaps = rng.normal(size=(5, 3, 30))
+    gaps[0, 1, 4], gaps[1, :, 20:] = np.nan, np.nan  # a missing value, and a case that is shorter
+    np.savez("gaps.npz", X=gaps)
+    np.savez("one.npz", X=rng.normal(size=(1, 1, 90)).cumsum(axis=2))
+    words = ["pretrain", "gaps.npz", "one.npz", folder, "ItalyPowerDemand", "--universal", "--out", "own"]
+    words += ["--steps", 2, "--set", "batch_size=8", "--set", "n_series=40", "--set", "dim=16", "--device", "cpu"]
+    assert "dicot embed own DATA" in dicot(*words) and "| one.npz | 1 | 1 | 90 |" in Path("own/card.md").read_text()
+    weights = Path("own/model.safetensors").read_bytes()
+    assert "already holds this run" in dicot(*words) and Path("own/model.safetensors").read_bytes() == weights
+    assert "-> 512 features" in dicot("embed", "own", folder, "--out", "v.npz", "--device", "cpu")
+    with pytest.raises(InputError, match="NaN in case 0"):
+        dicot("embed", "own", "gaps.npz", "--out", "v.npz", "--device", "cpu")
+    dicot("embed", "own", "gaps.npz", "--set", "missing=interpolate", "--out", "v.npz", "--device", "cpu")
+    small = TimeSeriesEmbedder(preset="instant", dim=16, device="cpu")
+    assert small.fit(rng.normal(size=(20, 3, 50)), initial="own").transform(gaps[2:]).shape[0] == 3
+    dicot("pretrain", "ItalyPowerDemand", "--out", "plain", "--device", "cpu")
+    with pytest.raises(InputError, match="plain holds another model"):
+        dicot(*[word if word != "own" else "plain" for word in words])
