@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.data.datasets.standins import HAPT, SISFALL
 from dicot.judge.bench.ledger import read_contents, read_records, write_table
 from dicot.judge.bench.suites import VARIANTS, SuiteOptions, at_hand, suite_jobs
 from dicot.judge.result import CONTROL, canonical, key_of
 from dicot.methods import METHODS
+from dicot.model.box import BOX
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import PRESETS
 from dicot.nets.encoders import Universal
@@ -124,3 +126,10 @@ def test_every_variant_differs_from_the_preset_in_what_its_name_says():
     for name, parts in changed.items():
         used = VARIANTS[f"instant {name}"].make(1).resolve(100, 100)
         assert used.features == {**usual.features, **parts} and used.recipe == usual.recipe
+
+
+@pytest.mark.parametrize("model", BOX)
+def test_the_box_has_seen_development_sets_alone(model):
+    card = (BOX[model] / "card.md").read_text(encoding="utf-8")
+    sources = [line.split(" | ")[0].removeprefix("| ") for line in card.splitlines() if line.startswith("| ")]
+    assert len(sources) > 1 and set(sources[1:]) <= set(DEVELOPMENT)
