@@ -1,8 +1,8 @@
-"""python -m benchmarks.deploy [SET ...] [--threads 2] [--cases 200]: one window by torch and by onnxruntime, and int8.
+"""python -m benchmarks.deploy [SET ...] [--threads 2] [--cases 200]: the time of a window, and int8.
 
-First the time of a single window, from raw values to its vector, for both presets and several shapes: milliseconds of
-the clock (the median, and the fastest) and of the CPU, all threads together. The models are fitted on so many drawn
-cases, of long windows on 20; the vector of "best" has one number less, up to 2,048. Then, for data sets, size, time and
+First the time of a window, from raw values to its vector, alone and among others, for several models and shapes, in
+Python and by onnxruntime: milliseconds of the clock (the median, and the fastest) and of the CPU, all threads together.
+The models are fitted on so many drawn cases, of long windows on 20. With data sets instead, size, time and
 the accuracy of a linear probe with the weights of the convolutions as they are and rounded to 8 bits: "dynamic", where
 the scale of activations is found window by window, and "static", where training windows have fixed it. A clock on a
 busy machine tells little: see the CPU's, with one thread.
@@ -13,6 +13,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,22 @@ from typing import Any
 import numpy as np
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data.datasets import load
 from dicot.judge.protocols import Features
 from dicot.judge.protocols.embeddings import fit_linear
 from dicot.model.deployed import CHANGED, INPUT, SEAL, OnnxEmbedder
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.export import export_onnx
+from dicot.model.kernels import MOST_FEATURES, Bank
 
+MODELS = ("instant", "best-2026.11", "dicot-base")  # presets, and the model in the box
 SHAPES = ((6, 128), (1, 150), (1, 3000))  # C, T; the first is that of HAPT
+PRESETS = ("instant", "best-2026.11", "paper")
 SETS = ("ItalyPowerDemand", "TwoLeadECG", "Plane", "Coffee")
 LONG = 1000  # time steps from which on few cases are drawn: more would take minutes to fit
 CALIBRATION = 50  # training windows that the scale of activations is taken from
+Way = Callable[[np.ndarray], object]
 
 
 def cost(run: Callable[[], object], seconds: float = 2.0, least: int = 10) -> tuple[float, float, float]:
@@ -47,26 +53,43 @@ def cost(run: Callable[[], object], seconds: float = 2.0, least: int = 10) -> tu
     return float(np.median(clock)), min(clock), float(np.median(cpu))
 
 
-def single_windows(folder: Path, threads: int, cases: int, shapes: list[tuple[int, int]], seconds: float) -> None:
-    print(f"one window, {threads} thread(s)")
-    titles = f"{'median ms':>12}{'least ms':>12}{'CPU ms':>10}{'MB':>8}"
-    print(f"{'preset':8}{'channels, time':>16}{'vector':>8}{'by':>14}{titles}")
-    for preset in ("best", "paper"):
-        for shape in shapes:
-            n_cases = min(cases, 20) if shape[1] >= LONG else cases
-            x = np.random.default_rng(0).normal(size=(n_cases, *shape)).cumsum(axis=2).astype(np.float32)
-            model = TimeSeriesEmbedder(
-                preset=preset, steps=1, prepare={"scale": "dataset"}, random_state=0, device="cpu"
-            ).fit(x)
+def ways_of(x: np.ndarray, folder: Path, threads: int) -> Iterator[tuple[str, str, int, Way, float]]:
+    """Give each model, what computes it, the length of its vectors, the function, and its file's megabytes or 0."""
+    for name in MODELS:
+        if name == "dicot-base":
+            model = TimeSeriesEmbedder.from_pretrained(name, device="cpu")
+        else:
+            model = TimeSeriesEmbedder(preset=name, steps=1, random_state=0, device="cpu", verbose=False).fit(x)
+        model.verbose = False
+        torch.set_num_threads(threads)
+        yield name, "dicot", model.transform(x[:1]).shape[1], model.transform, 0.0
+        with suppress(InputError):  # one that cannot be exported has no second row
             made = export_onnx(model, folder / "model.onnx")
-            torch.set_num_threads(threads)
             deployed = OnnxEmbedder(made.path, threads=threads)
-            ways = {"torch": model.transform, "onnxruntime": deployed.transform}
-            for name, transform in ways.items():
-                numbers = cost(partial(transform, x[:1]), seconds)
-                times = f"{numbers[0]:12.1f}{numbers[1]:12.1f}{numbers[2]:10.1f}"
-                line = f"{preset:8}{shape!s:>16}{deployed.n_features:8}{name:>14}{times}"
-                print(f"{line}{made.n_bytes / 1e6:8.1f}" if name == "onnxruntime" else line, flush=True)
+            yield name, "onnxruntime", deployed.n_features, deployed.transform, made.n_bytes / 1e6
+    bank = Bank.fit(x, MOST_FEATURES)
+    yield "MiniRocket", "dicot", bank.n_features, lambda x: bank.transform(torch.from_numpy(x)), 0.0
+    try:
+        from aeon.transformations.collection.convolution_based import MiniRocket
+    except ImportError:
+        return
+    rocket = MiniRocket(n_jobs=threads, random_state=0).fit(x)
+    yield "MiniRocket", "aeon", MOST_FEATURES, rocket.transform, 0.0
+
+
+def windows(folder: Path, threads: int, cases: int, batch: int, shapes: list[tuple[int, int]], seconds: float) -> None:
+    print(f"ms of a window alone and of {batch} at once, {threads} thread(s), models fitted on {cases} windows")
+    titles = f"{'median':>10}{'least':>10}{'CPU':>10}{'at once':>10}{'CPU':>10}{'MB':>8}"
+    print(f"{'model':14}{'channels, time':>16}{'vector':>8}{'by':>14}{titles}")
+    for shape in shapes:
+        n_cases = min(cases, 20) if shape[1] >= LONG else cases
+        drawn = np.random.default_rng(0).normal(size=(max(n_cases, batch), *shape))
+        x = drawn.cumsum(axis=2).astype(np.float32)
+        for name, by, length, way, size in ways_of(x[:n_cases], folder, threads):
+            alone = cost(partial(way, x[:1]), seconds)
+            together = cost(partial(way, x[:batch]), seconds, 3)
+            times = "".join(f"{ms:10.2f}" for ms in (*alone, together[0] / batch, together[2] / batch))
+            print(f"{name:14}{shape!s:>16}{length:8}{by:>14}{times}{f'{size:8.1f}' if size else ''}", flush=True)
 
 
 class Calibration:
@@ -103,15 +126,15 @@ def in_8_bits(source: Path, x: np.ndarray) -> dict[str, Path]:
     return made
 
 
-def accuracies(folder: Path, sets: list[str], threads: int, seed: int, steps: int | None) -> None:
+def accuracies(folder: Path, sets: list[str], preset: str, threads: int, seed: int, steps: int | None) -> None:
     trained = "" if steps is None else f", {steps} training steps"
-    print(f"linear probe on embeddings of the preset best{trained}, {threads} thread(s)")
+    print(f"linear probe on embeddings of the preset {preset}{trained}, {threads} thread(s)")
     print(f"{'set':18}{'file':>16}{'MB':>8}{'CPU ms':>10}{'accuracy':>10}{'difference':>12}")
     for name in sets:
         split = load(name)
         assert split.test is not None and split.train.y is not None and split.test.y is not None
         train, test = (np.asarray(part.x[:], np.float32) for part in (split.train, split.test))
-        model = TimeSeriesEmbedder(preset="best", steps=steps, random_state=seed, device="cpu").fit(train)
+        model = TimeSeriesEmbedder(preset=preset, steps=steps, random_state=seed, device="cpu").fit(train)
         source = export_onnx(model, folder / "float.onnx").path
         whole = np.empty(0)
         for title, path in {"float32": source, **in_8_bits(source, train)}.items():
@@ -137,8 +160,10 @@ def shapes_of(text: str) -> list[tuple[int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=[], help="data sets for int8; 'all' stands for the usual ones")
+    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="of the models for int8")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cases", type=int, default=200, help="that the models of drawn cases are fitted on")
+    parser.add_argument("--batch", type=int, default=64, help="windows that are embedded at once")
     parser.add_argument(
         "--seconds", type=float, default=2.0, help="that each way is called for; more on a busy machine"
     )
@@ -149,9 +174,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.sets:
             sets = list(SETS) if options.sets == ["all"] else options.sets
-            accuracies(Path(folder), sets, options.threads, options.seed, options.steps)
+            accuracies(Path(folder), sets, options.preset, options.threads, options.seed, options.steps)
         else:
-            single_windows(Path(folder), options.threads, options.cases, options.shapes, options.seconds)
+            windows(Path(folder), options.threads, options.cases, options.batch, options.shapes, options.seconds)
 
 
 if __name__ == "__main__":

@@ -350,6 +350,7 @@ def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytes
     classifier = TimeSeriesClassifier(model, steps=1, device="cpu", verbose=False).fit(x, np.arange(20) % 2)
     classifier.save_pretrained(tmp_path / "classifier")
     dicot("export", "classifier", "--onnx", "classifier.onnx")
+    assert "Wrote" in dicot("export", "dicot-base", "--onnx", "base.onnx")
     probabilities = OnnxEmbedder(tmp_path / "classifier.onnx").predict_proba(x)
     np.testing.assert_allclose(probabilities, classifier.predict_proba(x), atol=1e-4)
     fitted(1, 20, x, preset="paper", random_state=5).save_pretrained(tmp_path / "other")

@@ -130,6 +130,8 @@ def test_512_numbers_of_five_cases_have_the_distances_of_their_parts():
     plain, short = (fit_composition(encoder, x, **how, **more) for more in ({}, {"length": 512}))
     whole, z = (vectors(encoder, x, composer=one).astype(np.float64) for one in (plain, short))
     assert z.shape == (5, 512) and short.compression.n_components == 512
+    assert short.compression.weight.shape[1] == 4, "a file does not grow with numbers that say nothing more"
+    np.testing.assert_allclose(np.sqrt((z**2).mean()), 1, atol=1e-3)
     sizes = [encoder.embed_dim, MIXED["small"][0], plain.contests.n_features, 12]
     assert plain.parts(pooled_dim(encoder, "own")) == list(zip(sizes, (1.0, 1.0, 1.0, LEVELS_COUNT), strict=True))
     weighed = []

@@ -9,7 +9,7 @@ from dicot.core.errors import InputError
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A folder written by `dicot pretrain`, or a saved classifier.")],
+    model: Annotated[Path, typer.Argument(help="A folder of `dicot pretrain`, a saved classifier, or dicot-base.")],
     onnx: Annotated[Path, typer.Option(help="The .onnx file to write.")],
     classifier: Annotated[Path | None, typer.Option(help="Of `dicot classify --save`: adds probabilities.")] = None,
 ) -> None:
@@ -18,12 +18,14 @@ def export(
     Scale, missing values, encoder, bank and compression are inside. The file is compared with torch on random windows
     of several lengths before it is put in its place.
     """
+    from dicot.model.box import in_box
     from dicot.model.classifier import TimeSeriesClassifier
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.export import export_onnx
     from dicot.model.fewlabels import Head
     from dicot.model.files import model_hash, read_config
 
+    model = in_box(model)
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):
         raise InputError(

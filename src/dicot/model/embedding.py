@@ -50,7 +50,7 @@ Network = Callable[[Tensor], Any]
 
 @dataclass(frozen=True, eq=False)
 class Compression:
-    """(x - mean) @ weight. The numbers have mean 0 and deviation 1 over the training cases.
+    """(x - mean) @ weight @ turn. The numbers have mean 0 and deviation 1 over the training cases.
 
     They are the principal components, rotated so that each has the same variance: distances and angles are those of the
     components, and a head that standardises its input, as most do, leaves them alone. On the components themselves it
@@ -58,7 +58,12 @@ class Compression:
     """
 
     mean: Tensor  # (F,)
-    weight: Tensor  # (F, n)
+    weight: Tensor  # (F, n), or (F, r) where there are fewer components than numbers
+    turn: Tensor | None = None  # (r, n), there
+
+    def __post_init__(self) -> None:
+        # Each column in one piece: a single case would otherwise wait for memory twice as long.
+        object.__setattr__(self, "weight", self.weight.T.contiguous().T)
 
     @classmethod
     def fit(
@@ -97,31 +102,34 @@ class Compression:
             roots = torch.stack(counts).sqrt() / shares
             scale = scale / roots.repeat_interleave(torch.tensor(sizes, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
-        if exactly:
-            lacking = n_components - len(variances)
-            components, variances = F.pad(components, (0, 0, 0, lacking)), F.pad(variances, (0, lacking))
-        rows = torch.from_numpy(equalised(components.cpu().numpy(), variances.cpu().numpy())).to(x.device)
-        weight = (rows / variances.mean().sqrt()).T * scale.unsqueeze(1)
-        return cls(mean.float().cpu(), weight.float().contiguous().cpu())
+        lacking = n_components - len(variances) if exactly else 0
+        variances = F.pad(variances, (0, lacking))
+        # Few components are turned into many numbers behind the product, which is the smaller for it.
+        own = np.eye(n_components, len(components)) if lacking else components.cpu().numpy()
+        turned = torch.from_numpy(equalised(own, variances.cpu().numpy()))
+        rows = components if lacking else turned.to(x.device)
+        weight = ((rows / variances.mean().sqrt()).T * scale.unsqueeze(1)).float().contiguous().cpu()
+        return cls(mean.float().cpu(), weight, turned.T.float().contiguous() if lacking else None)
 
     @property
     def n_components(self) -> int:
-        return self.weight.shape[1]
+        return (self.weight if self.turn is None else self.turn).shape[1]
 
     def to(self, like: Tensor) -> "Compression":
         """Return the compression for vectors on the device and of the type of `like`."""
         if (self.weight.device, self.weight.dtype) == (like.device, like.dtype):
             return self
-        return Compression(self.mean.to(like), self.weight.to(like))
+        return Compression(**{name: tensor.to(like) for name, tensor in self.tensors().items()})
 
     def transform(self, z: Tensor) -> Tensor:
         """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
         rows = z - self.mean
-        return rows @ self.weight if len(z) > 1 else (rows.repeat(2, 1) @ self.weight)[:1]
+        rows = (rows if len(z) > 1 else torch.cat([rows, rows])) @ self.weight
+        return (rows if self.turn is None else rows @ self.turn)[: len(z)]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""
-        return {"mean": self.mean, "weight": self.weight}
+        return {name: tensor.contiguous() for name, tensor in vars(self).items() if tensor is not None}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
@@ -402,7 +410,8 @@ def embed_into(
         _refuse_length(encoder, x, device, composer)
     shape = _shape(encoder, x.shape[2], pooling, composer)
     home, dtype = home_of(encoder)
-    in_training = [module for module in encoder.inner_modules().all if module.training]
+    modules = encoder.inner_modules()
+    in_training = [module for module in modules.all if module.training]
     if in_training:
         encoder.eval()
     if home != device:
@@ -410,13 +419,13 @@ def embed_into(
     try:
         halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
         with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
-            per_case = _widest(encoder, composer) * x.shape[2] * (halved or dtype).itemsize
+            per_case = _widest(encoder, composer, x.shape[1]) * x.shape[2] * (halved or dtype).itemsize
             if rule.layers not in (None, "own"):
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _pooling(encoder, x.shape[2], rule, halved) as compute:
                 compute = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
-                graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
+                graphs = not modules.have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
         if home != device:
@@ -426,8 +435,8 @@ def embed_into(
             module.training = True
 
 
-def _widest(encoder: Encoder, composer: Composition) -> int:
-    return max(encoder.dim, encoder.n_channels, composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
+def _widest(encoder: Encoder, composer: Composition, n_channels: int) -> int:
+    return max(encoder.pass_width(n_channels), composer.width // ARRAYS_PER_PASS)  # after the network, not beside it
 
 
 def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, composer: Composition) -> None:
@@ -435,7 +444,7 @@ def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, compos
     memory = memory_of(None) if device.type == "cpu" else allowed_bytes(device) // 2
     refuse_beyond(
         memory,
-        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * x.length * home_of(encoder)[1].itemsize,
+        2 * ARRAYS_PER_PASS * _widest(encoder, composer, x.shape[1]) * x.length * home_of(encoder)[1].itemsize,
         f"Cases of n_times={x.length} time steps, as this model's config.json wants them ({x.unequal}): a pass",
         "If it was trained on cases of that length, use it where there is more memory. If not, save the model again.",
         "half of what is free",

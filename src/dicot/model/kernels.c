@@ -19,7 +19,7 @@ typedef long long I __attribute__((vector_size(8 * LANES)));
 typedef const float *restrict in;
 typedef float *restrict out;
 
-enum { TAPS = 9, REACH = 4, KERNELS = 84, GROUP = 8, WIDEST = 9, ROWS = 8, BLOCK = ROWS * LANES };
+enum { TAPS = 9, REACH = 4, KERNELS = 84, GROUP = 8, ROWS = 8, BLOCK = ROWS * LANES };
 #define GRID_ROOM 32768.0  // ROOM of counting.py
 
 static inline V load(const double *at) {
@@ -30,7 +30,7 @@ static inline V load(const double *at) {
 
 static inline void store(double *at, V v) { memcpy(at, &v, sizeof v); }
 
-// Zeros around the channels of a case, and behind them as many as the last block may read.
+// Zeros around the channels of a case, and behind them as many as the last block may read. One more row is for sums of them.
 typedef struct {
   double *values;
   long stride, margin;
@@ -38,7 +38,7 @@ typedef struct {
 
 static Padded padded_room(long n_channels, long n_times, long margin) {
   long stride = n_times + 2 * margin + BLOCK;
-  return (Padded){calloc(n_channels * stride, sizeof(double)), stride, margin};
+  return (Padded){calloc((n_channels + 1) * stride, sizeof(double)), stride, margin};
 }
 
 // A case, or its first difference, on the grid of `counting.on_grid`. Returns the sum of the channels' largest values.
@@ -67,17 +67,26 @@ static double fill(Padded room, const float *x, long n_channels, long n_times, i
   return sum + most * 0;
 }
 
-// One kernel over the channels that it adds up, y[t] for all t and some beyond.
-static void convolved(Padded x, const float *taps, const int *channels, long n_channels, long dilation, long n_times,
-                      double *y) {
-  const double *first = x.values + x.margin - REACH * dilation;
+// The sum of some channels, up to a -1 or to `most`, each `often` times or once: it is exact, and kernels read one row then.
+static const double *added_up(Padded x, const int *own, const float *often, long most, long n_channels, long n_times) {
+  if (own[0] >= 0 && (most == 1 || own[1] < 0) && (!often || often[0] == 1))
+    return x.values + own[0] * x.stride + x.margin;
+  double *sum = x.values + n_channels * x.stride + x.margin;
+  for (long t = 0; t < n_times; t += LANES) {
+    V value = {0};
+    for (long m = 0; m < most && own[m] >= 0; ++m)
+      value += (often ? (double)often[m] : 1) * load(x.values + own[m] * x.stride + x.margin + t);
+    store(sum + t, value);
+  }
+  return sum;
+}
+
+// One kernel, y[t] for all t and some beyond.
+static void convolved(const double *x, const float *taps, long dilation, long n_times, double *y) {
   for (long t = 0; t < n_times; t += BLOCK) {
     V sum[ROWS] = {0};
     for (int tap = 0; tap < TAPS; ++tap)
-      for (long c = 0; c < n_channels; ++c) {
-        const double *from = first + channels[c] * x.stride + tap * dilation + t;
-        for (int i = 0; i < ROWS; ++i) sum[i] += (double)taps[tap] * load(from + i * LANES);
-      }
+      for (int i = 0; i < ROWS; ++i) sum[i] += (double)taps[tap] * load(x + (tap - REACH) * dilation + t + i * LANES);
     for (int i = 0; i < ROWS; ++i) store(y + t + i * LANES, sum[i]);
   }
 }
@@ -107,9 +116,8 @@ void shares(in x, long n_cases, long n_channels, long n_times, long n_dilations,
         long dilation = layout[3 * d], count = layout[3 * d + 1], before = layout[3 * d + 2], margin = REACH * dilation;
         for (long k = 0; k < KERNELS; ++k) {
           const int *channels = own + (KERNELS * d + k) * most;
-          long n = 0;
-          while (n < most && channels[n] >= 0) ++n;
-          convolved(room, taps + TAPS * k, channels, n, dilation, n_times, y);
+          const double *sum = added_up(room, channels, 0, most, n_channels, n_times);
+          convolved(sum, taps + TAPS * k, dilation, n_times, y);
           long edge = n_times > 2 * margin && k % 2 == (d + 1) % 2 ? margin : 0;
           float *to = features + (b * n_biases + before) * KERNELS + k;
           for (long i = 0; i < count; ++i)
@@ -125,17 +133,11 @@ static inline V either(I where, V a, V b) { return (V)(((I)a & where) | ((I)b & 
 static inline V kept(I where, V v) { return (V)((I)v & where); }
 
 // Eight kernels against each other: how much each wins by, and how often each comes last, summed over time.
-static void contest(Padded x, const float *taps, const int *own, const float *often, long most, long dilation,
-                    long n_times, double nothing, double *won, double *lost) {
-  double weights[TAPS * WIDEST][GROUP];
-  const double *sources[TAPS * WIDEST];
-  int n = 0;
+static void contest(const double *x, const float *taps, long dilation, long n_times, double nothing, double *won,
+                    double *lost) {
+  double weights[TAPS][GROUP];
   for (int tap = 0; tap < TAPS; ++tap)
-    for (long m = 0; m < most && own[m] >= 0; ++m) {
-      sources[n] = x.values + own[m] * x.stride + x.margin + (tap - REACH) * dilation;
-      for (int k = 0; k < GROUP; ++k) weights[n][k] = (double)taps[TAPS * k + tap] * often[m];
-      ++n;
-    }
+    for (int k = 0; k < GROUP; ++k) weights[tap][k] = taps[TAPS * k + tap];
   V none = (V){0} + NAN, room = (V){0} + nothing;
   V gains[GROUP] = {0}, lasts[GROUP] = {0};
   I lane;
@@ -143,10 +145,10 @@ static void contest(Padded x, const float *taps, const int *own, const float *of
   for (int k = 0; k < GROUP; ++k) won[k] = lost[k] = nothing * 0;  // NaN is not hidden
   for (long t = 0; t < n_times; t += SIDE * LANES) {
     V y[GROUP][SIDE] = {0};
-    for (int e = 0; e < n; ++e)
+    for (int tap = 0; tap < TAPS; ++tap)
       for (int i = 0; i < SIDE; ++i) {
-        V v = load(sources[e] + t + i * LANES);
-        for (int k = 0; k < GROUP; ++k) y[k][i] += weights[e][k] * v;
+        V v = load(x + (tap - REACH) * dilation + t + i * LANES);
+        for (int k = 0; k < GROUP; ++k) y[k][i] += weights[tap][k] * v;
       }
     for (int i = 0; i < SIDE; ++i) {
       V best = y[0][i], worst = y[0][i];
@@ -187,7 +189,7 @@ void contests(in x, long n_cases, long n_channels, long n_times, long n_dilation
         for (long d = 0; d < n_dilations; ++d) {
           long n = n_times - series, place = 2 * d + series;
           if (inside != 2 * b + series) {
-            memset(room.values, 0, n_channels * room.stride * sizeof(double));
+            memset(room.values, 0, (n_channels + 1) * room.stride * sizeof(double));
             nothing = share * fill(room, x + b * n_channels * n_times, n_channels, n_times, series);
             inside = 2 * b + series;
           }
@@ -195,8 +197,8 @@ void contests(in x, long n_cases, long n_channels, long n_times, long n_dilation
           for (int g = 0; g < n_groups; ++g) {
             double won[GROUP], lost[GROUP];
             long group = place * n_groups + g;
-            contest(room, taps + group * GROUP * TAPS, own + group * most, often + group * most, most, 1L << d, n,
-                    nothing, won, lost);
+            const double *sum = added_up(room, own + group * most, often + group * most, most, n_channels, n);
+            contest(sum, taps + group * GROUP * TAPS, 1L << d, n, nothing, won, lost);
             for (int k = 0; k < GROUP; ++k) {
               to[g * GROUP + k] = root_of_mean(won[k], n);
               to[width + g * GROUP + k] = root_of_mean(lost[k], n);

@@ -27,8 +27,7 @@ CUDA = KernelFile("dicot.model", "kernels.cu", {"shares": "PiiiPiPPiPiPiPP", "co
 WARP, WARPS = 32, 8  # of a block
 N_TAPS = 9
 REACH = N_TAPS // 2  # taps on either side of the middle
-WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first;
-# also the most that a group of contests adds up in C
+WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first
 # A grid's step is the last bit of this multiple of a case's largest value: values have up to 39 binary digits, and sums
 # of |taps| times channels below 2^4 with ten digits after the point, as the contests', or below 2^14 without, as the
 # bank's, fit into the 53 of float64. float32 keeps 24 digits: values down to 1/8,000 of the largest stay as they are.
@@ -354,7 +353,7 @@ class Contests:
         T may be any. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if _is_compiled(x) and (x.is_cuda or self._lists.own.shape[-1] <= WIDEST):
+        if _is_compiled(x):
             return self._counted(x)
         both = (on_grid(x), on_grid(x.diff(dim=2)))
         nothing = [_nothing(values)[:, None, None] for values in both]  # (B, 1, 1)

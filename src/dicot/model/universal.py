@@ -87,7 +87,7 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
     ]
     parts = beside.parts(pooled_dim(encoder, "own"))
     fitted = Compression.fit(np.concatenate(found), LENGTH, parts=parts, exactly=True)
-    fitted = Compression(_halved(fitted.mean), _halved(fitted.weight))
+    fitted = Compression(**{name: _halved(tensor) for name, tensor in fitted.tensors().items()})
     model = TimeSeriesEmbedder(**trained.get_params(deep=False))
     features = {**trained.features_, "levels": True, "length": LENGTH}
     about = {name: getattr(trained, name) for name in ("method_", "method_params_", "recipe_", "seed_", "origin_")}

@@ -319,8 +319,11 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
     z = graph.add("Concat", *parts, axis=1)
     if composition.compression is None:
         return z
-    mean, weight = _numbers(composition.compression.mean), _numbers(composition.compression.weight)
-    return graph.add("MatMul", graph.add("Sub", z, mean), weight)
+    mean, *factors = map(_numbers, composition.compression.tensors().values())
+    z = graph.add("Sub", z, mean)
+    for factor in factors:
+        z = graph.add("MatMul", z, factor)
+    return z
 
 
 def probabilities(graph: Graph, vectors: str, head: Head) -> str:

@@ -232,6 +232,10 @@ class Encoder(nn.Module, ABC):
         """Return the length of the vectors that `embed` makes."""
         return self.dim
 
+    def pass_width(self, n_channels: int) -> int:
+        """Return how many numbers a pass holds for each time step of a case, in the widest of its layers."""
+        return max(self.dim, n_channels)
+
     def features(self, x: Tensor) -> dict[str, Tensor]:
         """Return the output of every layer by name, (B, F_layer, T), by the plain path; the last is `forward`'s."""
         return layer_outputs(self, x, self.layers())

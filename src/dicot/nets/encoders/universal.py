@@ -53,6 +53,9 @@ class Universal(Encoder):
     def embed_dim(self) -> int:
         return joined_dim(self.n_channels, 3 * sum(self.widths))
 
+    def pass_width(self, n_channels: int) -> int:
+        return max(self.dim // 4, self.dim * n_channels // 16)  # the stem: dim / 4 at an eighth of twice the time steps
+
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         return list(self.features(x if keep is None else x * keep.unsqueeze(1)).values())[-1]
 
@@ -80,7 +83,9 @@ class Universal(Encoder):
 
         def compute(x: Tensor) -> Tensor:
             self.check_shape(x.shape)
-            with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+            if dtype is None:
+                return self._vectors(x, pool)
+            with torch.autocast(x.device.type, dtype):
                 return self._vectors(x, pool)
 
         return compute
