@@ -204,7 +204,7 @@ def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_pat
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model").preset == "instant"
     assert "instant on waves" in (tmp_path / "out" / "report.html").read_text()
     assert scored("--method", "dicot") == ["dicot", "random", "calibrated", *raw]
-    assert scored("--preset", "instant") == ["instant", "random", "calibrated", *raw]
+    assert scored("--preset", "instant") == ["instant", *rivals, "random", "calibrated", *raw]
     with pytest.raises(InputError, match="k: a setting of one method, and there are instant, dicot"):
         command(*call, "--set", "k=3")
 
