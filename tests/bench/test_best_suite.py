@@ -1,23 +1,26 @@
 """The suite of the presets, and that of the parts of "instant"."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dicot.data.datasets.names import DEVELOPMENT
 from dicot.data.datasets.standins import HAPT, SISFALL
 from dicot.judge.bench.ledger import read_contents, read_records, write_table
 from dicot.judge.bench.suites import VARIANTS, SuiteOptions, at_hand, suite_jobs
 from dicot.judge.result import CONTROL, canonical, key_of
 from dicot.methods import METHODS
+from dicot.model.box import BOX
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import PRESETS
 from dicot.nets.encoders import Universal
 
 JUDGED = {"instant", "best", "best-2026.11"}
 EVERYONE = {
-    *(*JUDGED, "dicot", "tstcc", "cost", "tnc", "instant untrained", *CONTROLS),
+    *(*JUDGED, "dicot", "tstcc", "cost", "tnc", "instant untrained", "instant calibrated", *CONTROLS),
     *("minirocket", "hydra-multirocket", "quant", "catch22", "stats-spectrum"),
 }
 SETS = ("GunPoint", "NATOPS", "hapt")
@@ -52,7 +55,7 @@ def test_a_preset_brings_the_controls_and_its_own_one_along():
         return {job.contender.name for job in jobs}
 
     assert chosen("best-2026.11") == {"best-2026.11", *CONTROLS}
-    assert chosen("instant") == {"instant", "instant untrained", *CONTROLS}
+    assert chosen("instant") == {"instant", "instant untrained", "instant calibrated", *CONTROLS}
     assert chosen("minirocket") == {"minirocket"}
 
 
@@ -124,3 +127,10 @@ def test_every_variant_differs_from_the_preset_in_what_its_name_says():
     for name, parts in changed.items():
         used = VARIANTS[f"instant {name}"].make(1).resolve(100, 100)
         assert used.features == {**usual.features, **parts} and used.recipe == usual.recipe
+
+
+@pytest.mark.parametrize("model", BOX)
+def test_the_box_has_seen_development_sets_alone(model):
+    card = (BOX[model] / "card.md").read_text(encoding="utf-8")
+    sources = re.findall(r"^\| (\S+) \| [\d,]+ \| \d+ \| [\d,]+ \|$", card, flags=re.M)
+    assert len(sources) > 1 and set(sources) <= set(DEVELOPMENT)

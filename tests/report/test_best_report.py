@@ -11,7 +11,17 @@ from dicot.judge.report.benchmark import Request
 from dicot.judge.report.best import SHORT_ROWS, gains, short_table
 from dicot.judge.report.frame import frame, latest
 
-CONTENDERS = ("instant", "best", "dicot", "minirocket", "calibrated", "random", "tnc", "instant untrained")
+CONTENDERS = (
+    "instant",
+    "best",
+    "dicot",
+    "minirocket",
+    "calibrated",
+    "random",
+    "tnc",
+    "instant untrained",
+    "instant calibrated",
+)
 CORE = ("instant", "best", "dicot", "minirocket", "calibrated", "random")
 REPORTED, CHOSEN = ("Wine", "Fish", "Car"), ("Beef", "CBF")
 GROUPS = {
@@ -26,6 +36,7 @@ SETS = tuple(name for sets in GROUPS.values() for name in sets)
 PROTOCOLS = dict.fromkeys(("ridge", "linear", "few_5", "semi_5", "knn_all"), "accuracy") | {"clustering": "nmi"}
 SEEDS = (1, 2, 3)
 GAINS = (("instant", "minirocket"), ("best", "minirocket"), ("instant", "instant untrained"), ("best", "instant"))
+GAINS += (("instant", "instant calibrated"),)
 
 
 def made_up(**more) -> list[dict]:

@@ -160,8 +160,11 @@ def preset_contender(name: str, **settings: Any) -> Contender:
     return Contender(name, PRESETS[name].method, {}, {"preset": name, **settings})
 
 
-# The control of the box: the same encoder, features and vectors, and weights that nothing was learned by.
-UNTRAINED = Contender("instant untrained", "random", {}, {"preset": "instant"})
+# The controls of the box: the same encoder, features and vectors, and weights that nothing was learned by.
+OF_THE_BOX = (
+    Contender("instant untrained", "random", {}, {"preset": "instant"}),
+    Contender("instant calibrated", "calibrated", {}, {"preset": "instant"}),
+)
 # "instant" with a part less or with another one. No name has a comma, so that --only takes it.
 CHANGES: dict[str, dict[str, Any]] = {
     "encoder alone": {"bank": 0, "levels": False},
@@ -176,7 +179,7 @@ VARIANTS: dict[str, Contender] = {
     for one in (
         Contender("dicot", "dicot"),
         *(preset_contender(name) for name in JUDGED),
-        UNTRAINED,
+        *OF_THE_BOX,
         *(replace(preset_contender("instant", **own), name=f"instant {what}") for what, own in CHANGES.items()),
     )
 }
@@ -196,7 +199,7 @@ def best(options: SuiteOptions) -> list[Job]:
     """
     options = replace(options, subsets=options.subsets or PER_SEED)  # the spread then shows the labelled cases too
     presets, others = [preset_contender(name) for name in JUDGED], [Contender(name, name) for name in RIVALS]
-    entries: list[Entry] = [*((one, SCORED) for one in (*presets, *others, UNTRAINED)), *controls(*SCORED)]
+    entries: list[Entry] = [*((one, SCORED) for one in (*presets, *others, *OF_THE_BOX)), *controls(*SCORED)]
     pairs = [whole(name) for name in options.sets or at_hand()]
     measured: list[Entry] = [(one, (COST,)) for one in (*presets, Contender("dicot", "dicot"))]
     return [*cross("best", entries, pairs, SEEDS, options), *cross("best", measured, pairs, SEEDS[:1], options)]

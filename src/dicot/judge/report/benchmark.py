@@ -17,7 +17,7 @@ from dicot.judge.classical import CLASSICAL
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report import frame, scores
-from dicot.judge.report.best import INSTANT, SEEN, SUBJECTS, UNTRAINED, gains
+from dicot.judge.report.best import INSTANT, OF_THE_BOX, SEEN, SUBJECTS, gains
 from dicot.judge.report.figures import critical_difference, time_scatter
 from dicot.judge.report.page import Part, slug, write_pages
 from dicot.judge.report.stats import friedman_text
@@ -32,7 +32,7 @@ JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "s
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
 ROLES = dict.fromkeys(frame.REFERENCES, SUPERVISED) | dict.fromkeys(CLASSICAL, BASELINE)
-ROLES |= dict.fromkeys((*frame.CONTROLS, UNTRAINED), CONTROL)
+ROLES |= dict.fromkeys((*frame.CONTROLS, *OF_THE_BOX), CONTROL)
 FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 Parts = Iterator[Part]
 

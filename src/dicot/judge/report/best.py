@@ -15,10 +15,10 @@ from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, t
 
 SUITE, PAPER, RIVAL = "best", "dicot", "minirocket"
 INSTANT, BEST, BEFORE = SUBJECTS = ("instant", "best", "best-2026.11")
-UNTRAINED = "instant untrained"  # the control of the encoder in the box
+UNTRAINED, CALIBRATED = OF_THE_BOX = ("instant untrained", "instant calibrated")  # controls of the encoder in the box
 CORE = (*SUBJECTS, RIVAL, PAPER, *CONTROLS)  # a set counts where all of them have it
 SHORT = (*SUBJECTS, RIVAL, "hydra-multirocket", "quant", "catch22", UNTRAINED, PAPER)  # columns in the README
-GAINS = (*((subject, RIVAL) for subject in SUBJECTS), (INSTANT, UNTRAINED), (BEST, INSTANT))
+GAINS = (*((subject, RIVAL) for subject in SUBJECTS), (INSTANT, UNTRAINED), (INSTANT, CALIBRATED), (BEST, INSTANT))
 SENSORS, UCR, UEA = FAMILIES = ("Sensor recordings", "UCR archive", "UEA archive")
 CHOSEN = ", development"  # behind the name of a group
 # Protocols, and the metric that is shown of each.
@@ -245,8 +245,8 @@ def _one_line_each(data: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _contenders(data: pd.DataFrame) -> list[str]:
-    """List the contenders in the order of a table, the presets first, the control of the box before the others."""
+    """List the contenders in the order of a table, the presets first, the controls last."""
     names = list(dict.fromkeys(data.sort_values("line").contender))
     first = [name for name in SUBJECTS if name in names]
-    last = [name for name in (UNTRAINED, *CONTROLS) if name in names]
+    last = [name for name in (*OF_THE_BOX, *CONTROLS) if name in names]
     return [*first, *(name for name in names if name not in (*first, *last)), *last]
