@@ -1,6 +1,7 @@
 """Presets: what they come to, what wins over them, and what is kept of them."""
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -197,12 +198,13 @@ def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_pat
         return [line.split(", seed")[0].strip() for line in command(*call, *words).splitlines() if ", seed 1:" in line]
 
     raw = ["raw-mean", "raw-flat"]
-    both = ["instant", "dicot", "random", "calibrated", "random of dicot", "calibrated of dicot"]
+    rivals = ["minirocket", "catch22"] if find_spec("aeon") else []
+    both = ["instant", "dicot", *rivals, "random", "calibrated", "random of dicot", "calibrated of dicot"]
     assert scored("--out", tmp_path / "out") == [*both, *raw]
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model").preset == "instant"
     assert "instant on waves" in (tmp_path / "out" / "report.html").read_text()
     assert scored("--method", "dicot") == ["dicot", "random", "calibrated", *raw]
-    assert scored("--preset", "instant") == ["instant", "random", "calibrated", *raw]
+    assert scored("--preset", "instant") == ["instant", *rivals, "random", "calibrated", *raw]
     with pytest.raises(InputError, match="k: a setting of one method, and there are instant, dicot"):
         command(*call, "--set", "k=3")
 
