@@ -79,7 +79,8 @@ def pretrain(
     reading, settings = said.take(*opt.READING), said.take_model()
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     run = _limits(said, device)
-    chosen = find_preset(preset_name(preset, method))
+    trains = steps is not None or bool(settings.keys() & {"encoder", "dim"})
+    chosen = find_preset(preset_name(preset, method, trains=trains))
     trained = method or chosen.method
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
     if trained == FROZEN and steps and not place.rank:
@@ -92,7 +93,7 @@ def pretrain(
         settings.setdefault("family", split.family)
     if not place.rank:
         typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
-        if chosen.fewest and method is None:
+        if chosen.fewest and method is None and not trains:
             typer.echo(_decision(chosen, len(train), minutes))
     model = TimeSeriesEmbedder(
         method,
