@@ -157,7 +157,7 @@ BEST_2026_11 = Preset(
 )
 INSTANT = Preset(
     name="instant",
-    summary="no training: the encoder in the box, beside a small bank of fixed kernels and levels, 512 numbers",
+    summary="no training: the encoder in the box, beside a small bank of fixed kernels and levels, 1,024 numbers",
     method=FROZEN,
     recipe=SizeRule(),
     encoder=("universal", 192),
