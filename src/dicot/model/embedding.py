@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -173,11 +173,8 @@ class Boxed:
 
     def transform(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, n_features); a case does not depend on the others."""
-        return _pooled(self._prepared, POOLINGS["own"].pool, x)
-
-    @cached_property
-    def _prepared(self) -> Prepared:
-        return Prepared(self.encoder.frozen_embed(0), None)
+        with self.encoder.prepared(x.shape[2], pooled=True) as prepared:
+            return _pooled(prepared, POOLINGS["own"].pool, x)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps."""
