@@ -79,9 +79,12 @@ class Line:
         return float((both[name] - both[rival]).groupby("target").mean().mean())
 
     def cell(self, name: str, form: Callable[[float], str]) -> Cell:
-        """Show the mean of a contender; one over fewer runs cannot be called the best."""
+        """Show the mean of a contender; one over fewer runs cannot be called the best, one over fewer sets is none."""
         if pd.isna(mean := self.mean(name)):
             return Cell(NOT_RUN, ABSENT)
+        there, sets = self.runs[name].dropna().index.unique("target"), self.distinct("target")
+        if len(there) < len(sets):  # easier ones, perhaps
+            return Cell(f"{len(there)} of {len(sets)} sets", ABSENT)
         count, total = self.runs[name].count(), len(self.runs)
         if count < total:
             return Cell(f"{form(mean)} ({count} of {total} runs)")
