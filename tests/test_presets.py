@@ -11,7 +11,7 @@ from dicot.judge.bench.suites import SuiteOptions, cross, whole
 from dicot.judge.evaluation import Contender, contender, with_controls
 from dicot.judge.evaluation.contenders import as_contender
 from dicot.methods.across import Across
-from dicot.model.presets import BEST_2026_11, INSTANT, PAPER, PRESETS, Preset, SizeRule, grouped
+from dicot.model.presets import BEST, BEST_2026_11, PAPER, PRESETS, Preset, SizeRule, grouped
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
@@ -67,9 +67,10 @@ def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, 
 
 
 def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkeypatch):
-    quick = {"features": {"bank": 0}, "steps": 1, "device": "cpu"}
-    for method, preset in ((None, "instant"), ("dicot", "paper")):
-        model = TimeSeriesEmbedder(method, **quick, dim=8 if method else None).fit(waves.x)
+    quick = {"features": {"bank": 0}, "device": "cpu"}
+    small = {"dim": 8, "steps": 1}  # whoever says so wants a training
+    for method, preset, own in ((None, "instant", {}), (None, "best", small), ("dicot", "paper", small)):
+        model = TimeSeriesEmbedder(method, **quick, **own).fit(waves.x)
         folder = model.save_pretrained(tmp_path / preset)
         with monkeypatch.context() as later:
             later.setattr("dicot.model.presets.DEFAULT_PRESET", "paper" if preset == "instant" else "instant")
@@ -197,12 +198,13 @@ def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_pat
         return [line.split(", seed")[0].strip() for line in command(*call, *words).splitlines() if ", seed 1:" in line]
 
     raw = ["raw-mean", "raw-flat"]
-    both = ["instant", "dicot", "random", "calibrated", "random of dicot", "calibrated of dicot"]
+    rivals = ["minirocket", "catch22"]
+    both = ["instant", "dicot", *rivals, "random", "calibrated", "random of dicot", "calibrated of dicot"]
     assert scored("--out", tmp_path / "out") == [*both, *raw]
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model").preset == "instant"
     assert "instant on waves" in (tmp_path / "out" / "report.html").read_text()
     assert scored("--method", "dicot") == ["dicot", "random", "calibrated", *raw]
-    assert scored("--preset", "instant") == ["instant", "random", "calibrated", *raw]
+    assert scored("--preset", "instant") == ["instant", *rivals, "random", "calibrated", *raw]
     with pytest.raises(InputError, match="k: a setting of one method, and there are instant, dicot"):
         command(*call, "--set", "k=3")
 
@@ -210,14 +212,14 @@ def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_pat
 def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
     quick = {"dim": 8, "steps": 1, "features": {"bank": 84}, "encoder": "fcn", "device": "cpu"}
     default, said, method = (
-        TimeSeriesEmbedder(**quick), TimeSeriesEmbedder(preset="instant", **quick), TimeSeriesEmbedder("dicot", **quick)
+        TimeSeriesEmbedder(**quick), TimeSeriesEmbedder(preset="best", **quick), TimeSeriesEmbedder("dicot", **quick)
     )  # fmt: skip
     mine, named, papers = (as_contender(model, "mine") for model in (default, said, method))
-    assert (mine.kind, mine.config) == ("frozen", named.config) and mine.settings["preset"] == "instant"
+    assert (mine.kind, mine.config) == ("across", named.config) and mine.settings["preset"] == "best"
     assert papers.kind == "dicot" and "preset" not in papers.settings
     contender_of_a_method = contender("dicot", preset=None)
     assert contender_of_a_method.config == contender("dicot").config, "a method by its name is the paper's"
-    for one, preset in ((mine, INSTANT), (papers, PAPER)):
+    for one, preset in ((mine, BEST), (papers, PAPER)):
         for control in with_controls([one])[1:3]:
             made = control.make(1)
             assert made.method == control.kind and made.resolve(24, 32).features == {**preset.features({}), "bank": 84}

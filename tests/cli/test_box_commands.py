@@ -1,5 +1,6 @@
 """Without a model: from a folder to vectors and a map by the model in the box, and such a model of one's own."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.explorer.conftest import page_files
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
+from dicot.methods.across import Across
 from dicot.model.box import BOX
 from dicot.model.files import model_hash
 from dicot.store.vectors import read_vectors
@@ -74,7 +76,12 @@ def test_cases_become_a_map(folder: Path) -> None:
     assert "up to date" in dicot("explore", "synthetic", "--export", "page.html")
 
 
-def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path) -> None:
+def killed_in_the_last_step(method: object, batch: object, progress: float) -> None:
+    if progress == 1:
+        raise KeyError("killed")
+
+
+def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     gaps = rng.normal(size=(5, 3, 30))
     gaps[0, 1, 4], gaps[1, :, 20:] = np.nan, np.nan  # a missing value, and a case that is shorter
@@ -85,6 +92,12 @@ def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path) -> None
     assert "dicot embed own DATA" in dicot(*words) and "| one.npz | 1 | 1 | 90 |" in Path("own/card.md").read_text()
     weights = Path("own/model.safetensors").read_bytes()
     assert "already holds this run" in dicot(*words) and Path("own/model.safetensors").read_bytes() == weights
+    shutil.rmtree("own")
+    with monkeypatch.context() as patch:
+        patch.setattr(Across, "after_step", killed_in_the_last_step)
+        with pytest.raises(KeyError, match="killed"):
+            dicot(*words, "--set", "checkpoint_seconds=0")
+    assert "resumed and finished" in dicot(*words) and Path("own/model.safetensors").read_bytes() == weights
     assert "-> 512 features" in dicot("embed", "own", folder, "--out", "v.npz", "--device", "cpu")
     with pytest.raises(InputError, match="NaN in case 0"):
         dicot("embed", "own", "gaps.npz", "--out", "v.npz", "--device", "cpu")
@@ -94,3 +107,19 @@ def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path) -> None
     dicot("pretrain", "ItalyPowerDemand", "--out", "plain", "--device", "cpu")
     with pytest.raises(InputError, match="plain holds another model"):
         dicot(*[word if word != "own" else "plain" for word in words])
+
+
+def test_the_preset_without_training_stands_beside_rivals_and_controls() -> None:
+    pytest.importorskip("aeon", reason="aeon is not installed")
+    said = dicot("evaluate", "synthetic", "--preset", "instant", "--protocols", "knn_5", "--device", "cpu")
+    assert "Nothing here was trained." in said
+    assert all(f"  {name}, seed 1: " in said for name in ("instant", "minirocket", "catch22", "random", "raw-flat"))
+
+
+def test_best_says_what_it_decides_and_why(tmp_path: Path) -> None:
+    few = dicot("pretrain", "ItalyPowerDemand", "--preset", "best", "--out", tmp_path / "few", "--device", "cpu")
+    assert "fewer than 500 cases are too few to learn from, so it is instant" in few
+    np.savez(tmp_path / "many.npz", X=np.random.default_rng(0).normal(size=(500, 1, 16)))
+    words = ["pretrain", tmp_path / "many.npz", "--preset", "best", "--out", tmp_path / "many", "--device", "cpu"]
+    said = dicot(*words, "--minutes", 0.001)
+    assert "500 cases are enough to learn from" in said and "trained: " in said

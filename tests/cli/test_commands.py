@@ -133,7 +133,10 @@ def test_one_case_per_row(tmp_path):
 
 def test_evaluate_writes_table_report_and_model(tmp_path):
     out = tmp_path / "out"
-    said = dicot("evaluate", "synthetic", *QUICK, "--protocols", "linear,clustering", "--seeds", "1,2", "--out", out)
+    said = dicot(
+        *("evaluate", "synthetic", "--method", "dicot", *QUICK, "--out", out),
+        *("--protocols", "linear,clustering", "--seeds", "1,2"),
+    )
     for word in ("dicot, seed 1: 2 steps", "calibrated", "raw-flat", "linear accuracy", "clustering nmi"):
         assert word in said
     page = (out / "report.html").read_text()

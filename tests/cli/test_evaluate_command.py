@@ -19,7 +19,7 @@ from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors
 
-QUICK = ["--set", "dim=8", "--steps", 1, "--device", "cpu", "--preset", "paper"]
+QUICK = ["--set", "dim=8", "--steps", 1, "--device", "cpu", "--method", "dicot"]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
+RIVALS = ("minirocket", "catch22")  # beside presets, where aeon is installed
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
     "scores too high. Name the column with --group, or store an array `group` in the .npz."
@@ -35,7 +37,7 @@ def evaluate(
     data: opt.DataArgument,
     model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
     method: Annotated[str | None, typer.Option(help="Methods, separated by commas, or all.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Presets; default: best,paper, or paper with --method.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Presets; default: instant,paper, or paper with --method.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
     protocols: Annotated[str, typer.Option(help="See `dicot list protocols`; separated by commas, or all.")] = "all",
     seeds: Annotated[str, typer.Option(help="Of training and of the draws of labelled cases, with commas.")] = "1",
@@ -46,8 +48,9 @@ def evaluate(
 ) -> None:
     """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features.
 
-    --set takes what `dicot pretrain --set` takes, and: holdout, the share of cases to hold out where DATA has no test
-    part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn.
+    Presets stand beside MiniRocket and catch22 too, where aeon is installed. --set takes what `dicot pretrain --set`
+    takes, and: holdout, the share of cases to hold out where DATA has no test part; split_seed, which of them; subsets,
+    per-seed or authors, which labelled cases are drawn.
     """
     from dicot.judge.evaluation import distinct, saved, with_controls
     from dicot.judge.evaluation import evaluate as score
@@ -176,12 +179,13 @@ def _trained(
         names = kinds = list(METHODS) if methods == "all" else list(opt.names_in(methods))
         settings = {**settings, "preset": presets[0].name}
     params = said.rest([METHODS[kind] for kind in kinds if kind in METHODS])
+    rivals = RIVALS if methods is None and find_spec("aeon") is not None else ()
     if params and len(names) > 1:
         raise InputError(
             f"{', '.join(params)}: a setting of one method, and there are {', '.join(names)}. Name one with --method "
             "or --preset."
         )
-    return [contender(name, method_params=params, **settings) for name in names]
+    return [contender(name, method_params=params, **settings) for name in (*names, *rivals)]
 
 
 def _announce(split: "Split", warning: str, unit: str) -> str:
@@ -213,12 +217,15 @@ def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluatio
     from dicot.data.collection import labelled_cases
     from dicot.judge.report.frame import frame
     from dicot.judge.report.verdict import Trial
+    from dicot.judge.result import BASELINE
 
     assert split.test is not None
     test = labelled_cases(split.test)
     together = test.group if test.group is not None else test.recording
     data = frame(row for one in result.results for row in one.tidy())
-    return Trial(data, {one.name: one.role for one in contenders}, result.right, together, len(test), unit)
+    # Whether training pays is asked of what is trained here.
+    roles = {one.name: BASELINE if one.learned_elsewhere else one.role for one in contenders}
+    return Trial(data, roles, result.right, together, len(test), unit)
 
 
 def _next_steps(

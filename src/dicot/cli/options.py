@@ -24,7 +24,7 @@ DATA_HELP = f"{DATA.capitalize()}, with --window or a dicot.toml, a folder, a pa
 DataArgument = Annotated[str, typer.Argument(help=DATA_HELP)]
 VectorsArgument = Annotated[Path, typer.Argument(help="Vectors that `dicot embed` wrote.")]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
-Preset = Annotated[str | None, typer.Option(help="See `dicot list presets`; default: best, or paper with --method.")]
+Preset = Annotated[str | None, typer.Option(help="See `dicot list presets`; default: instant, or paper with --method.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; default: the preset's number.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]

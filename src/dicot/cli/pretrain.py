@@ -20,6 +20,7 @@ from dicot.core.processes.launcher import end_with_parent, find_place, is_launch
 
 if TYPE_CHECKING:
     from dicot.data.cases import Cases
+    from dicot.model.presets import Preset
 
 
 @opt.reads
@@ -32,6 +33,7 @@ def pretrain(
     preset: opt.Preset = None,
     method: opt.Method = None,
     steps: opt.Steps = None,
+    minutes: Annotated[float | None, typer.Option(help="The training ends after so many; best: 2.")] = None,
     seed: Annotated[int, typer.Option(help="Fixes weights, batches and draws.")] = 1,
     device: opt.Device = "auto",
     overwrite: opt.Overwrite = False,
@@ -53,7 +55,8 @@ def pretrain(
         if wrong:
             raise InputError(f"--universal has a method of its own, in one process. Leave out --{min(wrong)}.")
         with _interrupted(out / "training", again):
-            _pretrain_universal(data, out, opt.given(steps=steps), seed, device, overwrite, said)
+            run = {**_limits(said, device), "minutes": minutes, "overwrite": overwrite}
+            _pretrain_universal(data, out, opt.given(steps=steps), seed, device, said, run)
         return
     if len(data) > 1:
         raise InputError(f"A model is of one DATA; got {', '.join(data)}. Say --universal for one of all of them.")
@@ -76,7 +79,9 @@ def pretrain(
     reading, settings = said.take(*opt.READING), said.take_model()
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     run = _limits(said, device)
-    trained = method or find_preset(preset_name(preset, method)).method
+    trains = steps is not None or bool(settings.keys() & {"encoder", "dim"})
+    chosen = find_preset(preset_name(preset, method, trains=trains))
+    trained = method or chosen.method
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
     if trained == FROZEN and steps and not place.rank:
         opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
@@ -88,6 +93,8 @@ def pretrain(
         settings.setdefault("family", split.family)
     if not place.rank:
         typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
+        if chosen.fewest and method is None and not trains:
+            typer.echo(_decision(chosen, len(train), minutes))
     model = TimeSeriesEmbedder(
         method,
         preset=preset,
@@ -100,9 +107,17 @@ def pretrain(
         **settings,
     )
     with _interrupted(out, again), join_ranks(device=device):
-        outcome = pretrain_into(out, model, train, overwrite=overwrite, **run)
+        outcome = pretrain_into(out, model, train, minutes=minutes, overwrite=overwrite, **run)
     if not place.rank:
         typer.echo(outcome)
+
+
+def _decision(preset: "Preset", n_cases: int, minutes: float | None) -> str:
+    """Say what a preset that goes by size does with so many cases, and why."""
+    if n_cases < preset.fewest:
+        return f"{preset.name}: fewer than {preset.fewest} cases are too few to learn from, so it is {preset.otherwise}"
+    budget = preset.minutes if minutes is None else minutes
+    return f"{preset.name}: {preset.fewest} cases are enough to learn from, so it trains for at most {budget:g} min"
 
 
 @contextmanager
@@ -131,7 +146,7 @@ def _limits(said: opt.Settings, device: str) -> dict[str, Any]:
 
 
 def _pretrain_universal(
-    data: list[str], out: Path, settings: dict[str, Any], seed: int, device: str, overwrite: bool, said: opt.Settings
+    data: list[str], out: Path, settings: dict[str, Any], seed: int, device: str, said: opt.Settings, run: Any
 ) -> None:
     """Train on the training parts of all DATA; unequal lengths are resampled and missing values interpolated."""
     from dicot.data.datasets import is_path
@@ -143,7 +158,7 @@ def _pretrain_universal(
     reading, pool = said.take(*opt.READING), said.take("n_series", "synthetic")
     missing = {"missing": reading.get("missing", "interpolate")}
     policies = {"unequal": "resample", **said.take("unequal"), **missing}
-    run, settings = _limits(said, device), settings | said.take("dim") | {"recipe": said.take(*opt.RECIPE)}
+    settings = settings | said.take("dim") | {"recipe": said.take(*opt.RECIPE)}
     settings["method_params"] = said.rest([METHODS[METHOD]])
     sources: dict[str, Cases] = {}
     for name in data:
@@ -155,7 +170,7 @@ def _pretrain_universal(
         typer.echo(f"{name}: {len(cases)} cases, {cases.n_channels} channel(s), {cases.n_times} time steps")
         sources[name] = cases
     how: dict[str, Any] = {"settings": {**settings, "verbose": True}, "pool": pool, "seed": seed, "device": device}
-    typer.echo(pretrain_universal(out, sources, **how, overwrite=overwrite, **run))
+    typer.echo(pretrain_universal(out, sources, **how, **run))
     typer.echo(
         f"Use it: dicot embed {shlex.quote(str(out))} DATA --out vectors.parquet; or in Python, with a bank beside it, "
         f'TimeSeriesEmbedder(preset="instant").fit(X, initial={str(out)!r})'

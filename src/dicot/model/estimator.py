@@ -91,7 +91,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         not the preset's own has the preset's features and recipe, and its own settings
     preset : a name of `dicot list presets`: "instant", the encoder in the box as it is, beside fixed features; "best",
         the same and, where there are cases enough, an encoder that is trained on them; or "paper", Di-COT as in its
-        paper. None means "instant" where `method` is None too, and "paper" where a method is given
+        paper. None means "paper" where a method is given, "best" where an encoder, dim or steps are, and else "instant"
     family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
         data, takes those of "uea". The other presets have one recipe for all families
     encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
@@ -289,14 +289,23 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         if self.family is not None and self.family not in FAMILIES:
             raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
         lookup(dict.fromkeys(embedding.EMBED_PRECISIONS), self._precision, "precision")
-        preset = find_preset(preset_name(self.preset, self.method))
-        if n_cases is not None and self.method is None:
+        preset = find_preset(self._preset_name)
+        if n_cases is not None and self.method is None and not self._trains:
             preset = preset.for_size(n_cases)
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features(self.features or {})
         embedding.check_features(features)
         return preset, method, features
+
+    @property
+    def _trains(self) -> bool:
+        """Whether arguments ask for a training, whatever the size of the training set."""
+        return any(value is not None for value in (self.encoder, self.dim, self.steps))
+
+    @property
+    def _preset_name(self) -> str:
+        return preset_name(self.preset, self.method, trains=self._trains)
 
     @property
     def _precision(self) -> str:
@@ -369,7 +378,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     def _settings(self) -> dict[str, Any]:
         settings = super()._settings()
         settings["method"] = None if self.method is None else method_name(self.method)
-        settings["preset"] = preset_name(self.preset, self.method)  # the default may become another one
+        settings["preset"] = self._preset_name  # the default may become another one
         return settings
 
     def __sklearn_tags__(self) -> Tags:

@@ -157,7 +157,7 @@ BEST_2026_11 = Preset(
 )
 INSTANT = Preset(
     name="instant",
-    summary="no training: the encoder in the box, beside a small bank of fixed kernels and levels, 512 numbers",
+    summary="no training: the encoder in the box, beside a small bank of fixed kernels and levels, 1,024 numbers",
     method=FROZEN,
     recipe=SizeRule(),
     encoder=("universal", 192),
@@ -186,11 +186,14 @@ DEFAULT_PRESET = INSTANT.name
 METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
 
 
-def preset_name(preset: str | None, method: object) -> str:
-    """Return the preset that is meant by these two arguments; either may be None."""
+def preset_name(preset: str | None, method: object, *, trains: bool = False) -> str:
+    """Return the preset that is meant by these two arguments; either may be None.
+
+    `trains` says that other arguments ask for a training, which the default has none of.
+    """
     if preset is not None:
         return preset
-    return DEFAULT_PRESET if method is None else METHOD_PRESET
+    return METHOD_PRESET if method is not None else BEST.name if trains else DEFAULT_PRESET
 
 
 def find_preset(name: str) -> Preset:

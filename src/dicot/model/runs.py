@@ -33,17 +33,18 @@ def pretrain_into(
     train: Cases,
     *,
     checkpoint_seconds: float = 10.0,
+    minutes: float | None = None,
     overwrite: bool = False,
     memory: int | None = None,
     gpu_memory: int | None = None,
 ) -> str:
     """Fit and save the model unless the folder already holds this very run; return a sentence on what happened.
 
-    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `memory`
-    are the bytes that this process may take: what is known beforehand is refused beforehand, and what a step takes
-    after the first steps. `gpu_memory` are those that it may take of a GPU, which torch enforces. Of several ranks the
-    first one looks at the folder and writes; the others, which need not see it, take part in the training. A second run
-    into the same folder is refused while this one lasts.
+    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `minutes`
+    are those of `fit`. `memory` are the bytes that this process may take: what is known beforehand is refused
+    beforehand, and what a step takes after the first steps. `gpu_memory` are those that it may take of a GPU, which
+    torch enforces. Of several ranks the first one looks at the folder and writes; the others, which need not see it,
+    take part in the training. A second run into the same folder is refused while this one lasts.
     """
     ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
@@ -58,7 +59,7 @@ def pretrain_into(
             model.take_part(train, labels, checkpoint=checkpoint)
             return ""
         watch = None if memory is None else _watch(memory, model, train)
-        model.fit(train, labels, checkpoint=checkpoint, on_step=watch)
+        model.fit(train, labels, checkpoint=checkpoint, on_step=watch, minutes=minutes)
         model.save_pretrained(folder)
         _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
     history = model.history_

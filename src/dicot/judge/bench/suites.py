@@ -56,6 +56,11 @@ def controls(*protocols: str) -> list[Entry]:
     return [(Contender(name, name), protocols) for name in CONTROLS]
 
 
+def is_control(one: Contender) -> bool:
+    """Tell whether it stands beside others to compare them with; what an untrained encoder ends up as does not."""
+    return one.kind in CONTROLS and (one.name in CONTROLS or "preset" in one.settings)
+
+
 def classical(
     *protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = (), without: Sequence[str] = ()
 ) -> list[Entry]:
@@ -117,7 +122,7 @@ def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:
     return [
         entry
         for entry in entries
-        if entry in wanted or (entry[0].kind in CONTROLS and entry[0].settings.get("preset") in presets)
+        if entry in wanted or (is_control(entry[0]) and entry[0].settings.get("preset") in presets)
     ]
 
 

@@ -69,6 +69,11 @@ class Contender:
         return self.own is None and self.kind in CLASSICAL
 
     @property
+    def learned_elsewhere(self) -> bool:
+        """Whether nothing is trained on the data: its encoder is one of the box, as it is."""
+        return FROZEN in (self.kind, getattr(self.own.model if self.own is not None else None, "method_", None))
+
+    @property
     def role(self) -> str:
         """What it stands for in a comparison: one of the four of dicot.judge.result."""
         model = self.own.model if self.own is not None else None
@@ -194,7 +199,7 @@ def as_contender(one: Any, name: str | None = None) -> Contender:
     params, method = one.get_params(deep=False), getattr(one, "method", None)
     model = one if isinstance(one, TimeSeriesEmbedder) else None
     if model is not None and method is None:
-        method = find_preset(preset_name(model.preset, None)).method
+        method = find_preset(model._preset_name).method
     kind = str(described(method or type(one)))
     name = name or (method if isinstance(method, str) else getattr(method or type(one), "__name__", "own"))
     made = Own(make, _needs_labels(method), "random_state" not in params, model)
@@ -245,7 +250,7 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
 def _untrained(model: TimeSeriesEmbedder, kind: str, seed: int) -> Any:
     """Make a control of a model: everything is the model's but its weights."""
     # A control is named as a method is, which alone would choose another preset.
-    preset = preset_name(model.preset, model.method)
+    preset = model._preset_name
     return clone(model).set_params(preset=preset, method=kind, method_params=None, random_state=seed)
 
 
@@ -259,7 +264,8 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
     if issubclass(estimator, TimeSeriesEmbedder):  # the same key whatever the default becomes
         settings, usual = flat(settings), {**usual, **dict.fromkeys(PLACES), **USUAL, "preset": PAPER.name}
         if "preset" in settings:
-            settings = {**settings, "preset": preset_name(settings["preset"], settings.get("method"))}
+            trains = any(settings.get(name) is not None for name in ("encoder", "dim", "steps"))
+            settings = {**settings, "preset": preset_name(settings["preset"], settings.get("method"), trains=trains)}
     left_out = (*CIRCUMSTANCES, "method", "random_state")
     return {
         name: value
