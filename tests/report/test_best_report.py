@@ -131,7 +131,7 @@ def test_the_goals_are_differences_over_the_same_runs():
     assert shown["UCR archive: ridge, over minirocket"][:4] == ["+1.0", "+1.50", "+1.5", "+0.00, missed"]
     assert shown["UCR archive: few_5, over minirocket"][:2] == ["+2.0", "+1.50, missed"]
     assert shown["Sensor recordings: few_5, over best-2026.11"][1] == "not run", "there is no such contender here"
-    assert "instant reaches 2 of 7 goals. best reaches 0 of 7 goals." in note
+    assert "instant reaches 2 of the 5 goals that were measured. best reaches 0 of the 5 goals" in note
 
 
 def test_seconds_that_were_measured_count_and_those_of_the_scored_runs_do_not():
