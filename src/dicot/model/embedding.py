@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.linalg import eigh
 from scipy.linalg.blas import drot
 from torch import Tensor
 
@@ -583,7 +584,13 @@ def _principal(x: Tensor, most: int) -> tuple[Tensor, Tensor]:
     """Return the principal components of centred vectors (N, F) as rows (n, F), and their variances, largest first."""
     n_cases, n_features = x.shape
     wide = n_features > n_cases  # then the cases' products are the smaller matrix with the same eigenvalues
-    variances, vectors = torch.linalg.eigh((x @ x.T if wide else x.T @ x) / n_cases)
+    products = (x @ x.T if wide else x.T @ x) / n_cases
+    if len(products) > 2 * most and not products.is_cuda:  # the largest alone take half the time
+        largest = (len(products) - most, len(products) - 1)
+        found = eigh(products.numpy(), subset_by_index=largest, overwrite_a=True, check_finite=False)
+        variances, vectors = map(torch.from_numpy, found)
+    else:
+        variances, vectors = torch.linalg.eigh(products)
     n = min(most, n_cases - 1, int((variances > NO_VARIANCE * variances[-1]).sum()))
     variances, vectors = variances.flip(0)[:n], vectors.flip(1)[:, :n]
     rows = vectors.T @ x if wide else vectors.T
