@@ -83,7 +83,9 @@ def check(rows) -> None:
         factor = 100 if protocol == "clustering" else 1
         means = {who: factor * slow(rows, sets, who, protocol=protocol) for who in CONTENDERS}
         for who in CONTENDERS:
-            assert float(line[who].split(" ")[0]) == pytest.approx(means[who], abs=0.0051), (group, protocol, who)
+            if not line[who].endswith("sets"):
+                shown_mean = float(line[who].split(" ")[0])
+                assert shown_mean == pytest.approx(means[who], abs=0.0051), (group, protocol, who)
         for who, rival in GAINS:
             gain = float(line[f"{who} over {rival}"])
             assert gain == pytest.approx(means[who] - means[rival], abs=0.0051), (group, protocol, who)
@@ -94,7 +96,7 @@ def check(rows) -> None:
         means = {who: slow(rows, sets, who, column) for who in CONTENDERS}
         for who in CONTENDERS:
             number = f"{means[who]:.2g}" if means[who] < 10 else f"{means[who]:.0f}"
-            assert line[who].split(" s")[0] == number, (group, column, who)
+            assert line[who].endswith("sets") or line[who].split(" s")[0] == number, (group, column, who)
 
 
 def test_every_number_of_complete_records():
@@ -129,7 +131,7 @@ def test_the_goals_are_differences_over_the_same_runs():
     assert shown["UCR archive: ridge, over minirocket"][:4] == ["+1.0", "+1.50", "+1.5", "+0.00, missed"]
     assert shown["UCR archive: few_5, over minirocket"][:2] == ["+2.0", "+1.50, missed"]
     assert shown["Sensor recordings: few_5, over best-2026.11"][1] == "not run", "there is no such contender here"
-    assert "instant reaches 2 of 7 goals. best reaches 0 of 7 goals." in note
+    assert "instant reaches 2 of the 5 goals that were measured. best reaches 0 of the 5 goals" in note
 
 
 def test_seconds_that_were_measured_count_and_those_of_the_scored_runs_do_not():
@@ -164,7 +166,7 @@ def test_every_number_where_runs_failed_or_are_missing():
     check(rows)
     shown = tables(rows)["Reported sets"]
     line = shown["UCR archive: ridge"]
-    assert line["sets"] == "Car, Fish" and line["tnc"].endswith("(3 of 6 runs)")
+    assert line["sets"] == "Car, Fish" and line["tnc"] == "1 of 2 sets"
     assert shown["Sensor recordings: ridge"]["tnc"].endswith("(4 of 5 runs)")
     note = dict(gains(latest(frame(rows))))["Reported sets"].note
     assert "Wine" in note and "Fish" not in note and "wisdm2019" not in note
@@ -175,7 +177,7 @@ def test_the_best_mean_is_marked_and_fewer_runs_never_are():
     line = "Sensor recordings: ridge"
     _, (_, table), *_ = gains(latest(frame(rows)))
     assert [table.cells[name][line].look for name in ("tnc", "best")] == ["best", ""]
-    fewer = [row for row in rows if (row["contender"], row["target"]) != ("tnc", "wisdm2019")]
+    fewer = [row for row in rows if (row["contender"], row["target"], row["seed"]) != ("tnc", "wisdm2019", 1)]
     _, (_, table), *_ = gains(latest(frame(fewer)))
     assert table.cells.tnc[line].look == "" and table.cells.tnc["UEA archive: ridge"].look == "best"
 

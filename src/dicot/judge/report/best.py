@@ -79,9 +79,12 @@ class Line:
         return float((both[name] - both[rival]).groupby("target").mean().mean())
 
     def cell(self, name: str, form: Callable[[float], str]) -> Cell:
-        """Show the mean of a contender; one over fewer runs cannot be called the best."""
+        """Show the mean of a contender; one over fewer runs cannot be called the best, one over fewer sets is none."""
         if pd.isna(mean := self.mean(name)):
             return Cell(NOT_RUN, ABSENT)
+        there, sets = self.runs[name].dropna().index.unique("target"), self.distinct("target")
+        if len(there) < len(sets):  # easier ones, perhaps
+            return Cell(f"{len(there)} of {len(sets)} sets", ABSENT)
         count, total = self.runs[name].count(), len(self.runs)
         if count < total:
             return Cell(f"{form(mean)} ({count} of {total} runs)")
@@ -170,20 +173,21 @@ def averaged(rows: pd.DataFrame, order: Sequence[str]) -> list[Line]:
 
 def goal_table(lines: Sequence[Line]) -> Table:
     """Show of every goal what was wanted and what it came to, for both presets, and for the one before them."""
-    rows, count = [], {INSTANT: 0, BEST: 0}
+    rows, reached = [], dict[str, list[bool]]()
     for line in lines:
         over, *wanted = GOALS[line.group, line.what.split(" (")[0]]
         cells: list[Cell] = []
         for subject, points in zip((INSTANT, BEST), wanted, strict=True):
             gap = line.gain(subject, over)
-            count[subject] += gap >= points
+            reached.setdefault(subject, []).extend([] if pd.isna(gap) else [gap >= points])
             missed = "" if gap >= points else ", missed"
             cells += [Cell(f"{points:+.1f}"), Cell(NOT_RUN, ABSENT) if pd.isna(gap) else Cell(f"{gap:+.2f}{missed}")]
         before = line.gain(BEFORE, RIVAL)
         beside = Cell(NOT_RUN, ABSENT) if pd.isna(before) else Cell(f"{before:+.2f}")
         rows.append((f"{line.group}: {line.what}, over {over}", [*cells, beside, *line.counted()]))
     headings = [f"goal of {INSTANT}", INSTANT, f"goal of {BEST}", BEST, f"{BEFORE} over {RIVAL}", "sets", "seeds"]
-    told = ". ".join(f"{name} reaches {number} of {len(rows)} goals" for name, number in count.items())
+    counts = {name: f"{sum(own)} of the {len(own)} goals" for name, own in reached.items() if own}
+    told = ". ".join(f"{name} reaches {count} that were measured" for name, count in counts.items())
     return text_table("data sets, protocol", rows, headings, f"Differences in points. {told}. {SEEN[False]}")
 
 
