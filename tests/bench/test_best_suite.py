@@ -10,7 +10,7 @@ import pytest
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.data.datasets.standins import HAPT, SISFALL
 from dicot.judge.bench.ledger import read_contents, read_records, write_table
-from dicot.judge.bench.suites import VARIANTS, SuiteOptions, at_hand, suite_jobs
+from dicot.judge.bench.suites import CHANGES, VARIANTS, SuiteOptions, at_hand, suite_jobs
 from dicot.judge.result import CONTROL, canonical, key_of
 from dicot.methods import METHODS
 from dicot.model.box import BOX
@@ -116,15 +116,7 @@ def test_the_data_sets_are_those_at_hand_and_stand_ins_for_the_large_ones(tmp_pa
 
 def test_every_variant_differs_from_the_preset_in_what_its_name_says():
     usual = VARIANTS["instant"].make(1).resolve(100, 100)
-    changed = {
-        "encoder alone": {"bank": 0, "levels": False},
-        "without bank": {"bank": 0},
-        "without contests": {"bank": 2016},
-        "without levels": {"levels": False},
-        "uncompressed": {"length": 0},
-        "of 128 numbers": {"length": 128},
-    }
-    for name, parts in changed.items():
+    for name, parts in CHANGES.items():
         used = VARIANTS[f"instant {name}"].make(1).resolve(100, 100)
         assert used.features == {**usual.features, **parts} and used.recipe == usual.recipe
 

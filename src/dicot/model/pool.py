@@ -7,12 +7,11 @@ import numpy as np
 from dicot.core.errors import InputError, is_whole
 from dicot.data import Windows
 from dicot.data.cases import Array, Cases
-from dicot.nets.encoders.universal import POINTS
+from dicot.nets.encoders.universal import NO_SPREAD, POINTS
 
 N_SERIES = 131_072
 SYNTHETIC = 0.5  # share of the series that are made up
 SHORTEST = 64  # time steps of a stretch that is drawn from a longer case
-NO_SPREAD = 1e-6  # deviation relative to the largest value that counts as none
 
 
 def make_pool(
@@ -34,12 +33,10 @@ def make_pool(
         for number, (cases, count) in enumerate(zip(sources.values(), counts.tolist(), strict=True))
     ]
     series = np.concatenate([*drawn, made_up(round(synthetic * n_series), np.random.default_rng([seed, len(sources)]))])
-    centred = series - series.mean(axis=1, keepdims=True)
-    deviation = centred.std(axis=1, keepdims=True)
-    kept = deviation[:, 0] > NO_SPREAD * np.abs(series).max(axis=1)
+    kept = series.std(axis=1) > NO_SPREAD * np.abs(series).max(axis=1)
     if kept.sum() < 2:
         raise InputError(f"The pool has {kept.sum()} series that are not constant. Add sources.")
-    return Windows((centred[kept] / deviation[kept]).astype(np.float32)[:, None], name=f"pool of {', '.join(sources)}")
+    return Windows(_z_scored(series[kept]).astype(np.float32)[:, None], name=f"pool of {', '.join(sources)}")
 
 
 def _drawn(cases: Cases, count: int, rng: np.random.Generator) -> Array:

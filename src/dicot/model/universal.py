@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
@@ -76,18 +75,16 @@ def pretrain_universal(
 
 
 def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -> TimeSeriesEmbedder:
-    """Make a model that takes any cases of a trained encoder, its weights rounded to 16 bits."""
-    encoder = Universal(ANY, trained.encoder_.dim)
-    encoder.load_state_dict({name: _halved(tensor) for name, tensor in trained.encoder_.state_dict().items()})
+    """Make a model that takes any cases of a trained encoder."""
+    encoder = Universal(ANY, trained.encoder_.dim).eval()
+    encoder.load_state_dict(trained.encoder_.state_dict())
     beside = Composition(levels=Levels(ANY, squashed=True))
-    encoder.eval()
     found = [
         embed(encoder, _some(cases), pooling="own", composer=beside, device=trained.device)
         for cases in sources.values()
     ]
     parts = beside.parts(pooled_dim(encoder, "own"))
     fitted = Compression.fit(np.concatenate(found), LENGTH, parts=parts, exactly=True)
-    fitted = Compression(**{name: _halved(tensor) for name, tensor in fitted.tensors().items()})
     model = TimeSeriesEmbedder(**trained.get_params(deep=False))
     features = {**trained.features_, "levels": True, "length": LENGTH}
     about = {name: getattr(trained, name) for name in ("method_", "method_params_", "recipe_", "seed_", "origin_")}
@@ -109,11 +106,6 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
 def _some(cases: Cases) -> Array:
     rows = np.linspace(0, len(cases) - 1, min(len(cases), REFERENCE)).astype(int)
     return np.stack(list(read_cases(cases, rows))).astype(np.float32)
-
-
-def _halved(tensor: Tensor) -> Tensor:
-    """Round to what 16 bits hold, in the type it has; whole numbers stay."""
-    return tensor.half().to(tensor.dtype) if tensor.is_floating_point() else tensor
 
 
 def _card(model: TimeSeriesEmbedder, history: History, sources: Mapping[str, Cases], digest: str) -> str:
