@@ -18,6 +18,7 @@ from dicot.data.inspection import decimate
 from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
+from dicot.explorer.recording import Recordings
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, Series, series_of
@@ -62,6 +63,7 @@ class ExplorerWorkspace:
     ) -> None:
         self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
+        self.recordings = Recordings(known, series, labels) if series and series.recorded and known.placed else None
         self._prediction: Prediction | None = None
         self._classifying = Lock()
 
@@ -76,6 +78,7 @@ class ExplorerWorkspace:
             "channels": list(self.series.channels) if self.series else [],
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
+            "recordings": self.recordings is not None,
             "columns": [
                 {"name": name, "title": title, "kind": "number" if categories is None else "category"}
                 | ({} if categories is None else {"categories": categories})
@@ -142,6 +145,17 @@ class ExplorerWorkspace:
             "window": [first, last],
             "channels": plain(decimate(around.values, CONTEXT_POINTS)),
         }
+
+    def along(self, recording: int) -> dict[str, Any]:
+        """Return what labels and predictions say along a recording."""
+        found = self._prediction
+        return self.whole().said(recording, None if found is None else found.label)
+
+    def whole(self) -> Recordings:
+        """Return the recordings for the large view; an error where they are not at hand."""
+        if self.recordings is None:
+            raise InputError("The recordings of these windows are not at hand. Name what was embedded: --data.")
+        return self.recordings
 
     def neighbours(self, row: int, k: int) -> tuple[list[int], list[float]]:
         """Return the k windows most like one, and their cosine distances; what overlaps it is left out."""
