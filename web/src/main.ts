@@ -12,6 +12,7 @@ import { Legend } from "./legend";
 import { PointMap } from "./map/map";
 import { Panel } from "./panel";
 import { Queue } from "./queue";
+import { Reader } from "./recording/reader";
 import { startSearch } from "./search";
 import { SelectionBar } from "./selection";
 import { Session } from "./session";
@@ -76,8 +77,10 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   new Legend(session, dark);
   startSearch(session);
   startTools(session, bar, queue);
-  startKeys(keyTable({ session, map, panel, queue, bar, drawer, labelPinned }));
+  const reader = startReader(session, dark, queue);
+  startKeys(keyTable({ session, map, panel, queue, bar, drawer, reader, labelPinned }), reader);
   await Promise.all([session.loadLabels(), firstColours(session)]);
+  await reader?.restore();
   window.dicot.screen = (row) => map.screen(row);
   window.dicot.select = (rows) => (session.selection.value = rows);
   window.dicot.pin = (row) => (session.pinned.value = row);
@@ -119,6 +122,18 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
   need("zoom-out").addEventListener("click", () => map.zoom(1 / 1.5));
   need("zoom-reset").addEventListener("click", () => map.reset());
   return map;
+}
+
+/** The large view of recordings, where they are at hand. */
+function startReader(session: Session, dark: Signal<boolean>, queue: Queue): Reader | null {
+  const { recordings } = session.source;
+  const there = recordings !== undefined && session.about.value.recordings === true;
+  const reader = there ? new Reader(session, recordings, dark, () => void undoLast(session, queue)) : null;
+  for (const name of ["open-recording", "recordings-button"]) {
+    need(name).hidden = reader === null;
+    need(name).addEventListener("click", () => void reader?.enter());
+  }
+  return reader;
 }
 
 /** Labels first where there are any, since they are what the user works on. */
@@ -164,10 +179,11 @@ interface Parts {
   queue: Queue;
   bar: SelectionBar;
   drawer: ContextDrawer;
+  reader: Reader | null;
   labelPinned: Give;
 }
 
-function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Parts): Key[] {
+function keyTable({ session, map, panel, queue, bar, drawer, reader, labelPinned }: Parts): Key[] {
   const labelBy = (event: KeyboardEvent): void => {
     const name = session.names.value[Number(event.key) - 1];
     const rows = session.selection.value;
@@ -217,6 +233,7 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
       run: () => (session.pinned.value = session.stepped.value ?? session.pinned.value ?? map.middle()),
     },
     context !== undefined && { keys: ["r"], shown: "r", does: "show the pinned window in its recording", run: () => void drawer.toggle() },
+    reader !== null && { keys: ["o"], shown: "o", does: "open its whole recording, to label ranges", run: () => void reader.enter() },
     { keys: ["/"], shown: "/", does: "search", run: () => need("search").focus() },
     { keys: ["+", "="], shown: "+", does: "closer", run: () => map.zoom(1.5) },
     { keys: ["-"], shown: "-", does: "farther", run: () => map.zoom(1 / 1.5) },

@@ -1,5 +1,7 @@
 /** Where the page's data come from: a server (http.ts) or the page itself (inline.ts). */
 
+import type { RecordingSource } from "./recording/source";
+
 export type Time = number | string;
 
 export interface Column {
@@ -16,6 +18,8 @@ export interface About {
   rate: number | null;
   /** Whether the values of the windows are at hand. */
   series: boolean;
+  /** Whether whole recordings are. */
+  recordings?: boolean;
   columns: Column[];
   labels: string[];
   limits: { series_rows: number; label_rows: number };
@@ -82,9 +86,11 @@ export interface Source {
   find(recording: string, time: string): Promise<number>;
   labels(): Promise<Labels>;
   label(rows: number[], name: string | null): Promise<Labels>;
-  undo(): Promise<Labels & { undone: number[] }>;
+  /** `any` tells whether anything was taken back; a range may lie on no window. */
+  undo(): Promise<Labels & { undone: number[]; any?: boolean }>;
   export(rows: number[]): Promise<Blob>;
   context?(row: number): Promise<Context>;
   suggest?(k: number): Promise<Suggestions>;
   classify?(): Promise<Verdict>;
+  recordings?: RecordingSource;
 }

@@ -133,6 +133,13 @@ class HandLabels:
             kept.add_names(self._in_file)
             kept.change({k: None if name is None else _as_stored(name, now.values()) for k, name in names.items()}, BY)
 
+    def exported(self, form: str, begun: Mapping[str, float]) -> str:
+        """Return all labels as a table ("csv") or as tasks of Label Studio ("json")."""
+        if not self.store.exists():
+            raise InputError("There is nothing to export: label some ranges or windows first.")
+        with LabelStore(self.store) as kept:
+            return kept.to_csv(begun) if form == "csv" else kept.to_json(begun)
+
     def undo(self) -> list[int]:
         """Take back what was labelled last, whoever did it, and return the rows that changed."""
         if not self.store.exists():

@@ -1,6 +1,6 @@
 """Whole recordings for the large view: levels of detail in tiles, and what is said of them along time."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, NamedTuple, final
 
@@ -61,11 +61,18 @@ class Detail:
         """Return when the recording ends: a usual step after its last time step."""
         return float(self.track.times[-1]) + 1 / (self.track.rate or 1.0)
 
+    @property
+    def origin(self) -> float | None:
+        """Return the date from which its times count, in seconds since 1970; one without a zone counts as UTC."""
+        if self.track.origin is None:
+            return None
+        date = datetime.fromisoformat(self.track.origin)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
     def about(self) -> dict[str, Any]:
         """Return what a page must know before it asks for tiles."""
         track, top = self.track, self.levels[-1]
         low, high = np.fmin.reduce(top.low, axis=1), np.fmax.reduce(top.high, axis=1)
-        date = None if track.origin is None else datetime.fromisoformat(track.origin)
         return {
             "channels": list(track.channels),
             "units": list(track.units) or [""] * len(track.channels),
@@ -75,9 +82,7 @@ class Detail:
             "rate": track.rate,
             "start": float(track.times[0]),
             "end": self.end,
-            # A date without a zone is shown as it is written.
-            "origin": None if date is None else (date.timestamp() if date.tzinfo else _as_utc(date)),
-            "zone": "UTC" if date is not None and date.tzinfo else "",
+            "origin": self.origin,
             "tile": TILE,
             "sizes": [1, *(FIRST * FACTOR**number for number in range(len(self.levels) - 1))],
             "counts": [len(level.first) for level in self.levels],
@@ -121,10 +126,6 @@ def _coarser(level: Level, size: int) -> Level:
         return out
 
     return Level(level.first[::size], level.last[last], joined(level.low, np.fmin), joined(level.high, np.fmax))
-
-
-def _as_utc(date: datetime) -> float:
-    return (date - datetime(1970, 1, 1)).total_seconds()
 
 
 def runs(start: Floats, end: Floats, names: NDArray[np.str_]) -> list[Run]:
@@ -180,6 +181,12 @@ class Recordings:
             while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > MEMORY:
                 del self._held[next(iter(self._held))]
         return found
+
+    def begun(self) -> dict[str, float]:
+        """Return the dates from which times count, of the recordings that have one and are at hand."""
+        with self._lock:
+            held = {str(self.names[number]): detail.origin for number, detail in self._held.items()}
+        return {name: origin for name, origin in held.items() if origin is not None}
 
     def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions."""

@@ -197,7 +197,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, at: Layou
   context.textAlign = "left";
   context.font = WORDS;
   context.fillText("Seconds", 14, top + 4);
-  if (about.origin !== null) context.fillText(`${day(about.origin + start)} ${about.zone}`, 14, top + 18);
+  if (about.origin !== null) context.fillText(`${day(about.origin + start)} UTC`, 14, top + 18);
 
   // The whole recording
   const share = (time: number): number => at.left + ((time - about.start) / (about.end - about.start)) * (at.right - at.left);
@@ -254,7 +254,8 @@ function trace(
   up: (value: number) => number,
 ): void {
   const step = 1 / (about.rate ?? 1);
-  const dots = across(start + step) - across(start) > 9;
+  const wide = across(start + step) - across(start);
+  const dots: [number, number][] = [];
   let [column, top, bottom, y] = [Number.NaN, 0, 0, 0];
   let [drawing, before] = [false, -Infinity];
   const put = (x: number, to: number): void => {
@@ -286,7 +287,7 @@ function trace(
         drawing = false;
       }
       before = tile.last[i];
-      const x = Math.round(2 * across(tile.first[i])) / 2;
+      const x = wide < 1 ? Math.round(across(tile.first[i]) * devicePixelRatio) / devicePixelRatio : across(tile.first[i]);
       const [greatest, least] = [up(high[i]), up(low[i])];
       if (x === column) {
         top = Math.min(top, greatest);
@@ -295,12 +296,12 @@ function trace(
         flush();
         [column, top, bottom] = [x, greatest, least];
       }
-      if (dots) context.rect(across(tile.first[i]) - 1.5, greatest - 1.5, 3, 3);
-      if (dots) drawing = false;
+      if (wide > 9) dots.push([x, greatest]);
     }
   }
   flush();
   context.lineWidth = 1.1;
   context.lineJoin = "bevel";
   context.stroke();
+  for (const [x, at] of dots) context.fillRect(x - 1.5, at - 1.5, 3, 3);
 }

@@ -19,9 +19,8 @@ export interface RecordingAbout {
   rate: number | null;
   start: number;
   end: number;
-  /** The date of time 0 in seconds since 1970, where it is known, and "UTC" where its zone is. */
+  /** The date of time 0 in seconds since 1970, where it is known. */
   origin: number | null;
-  zone: string;
   tile: number;
   /** Of each level, the time steps in a bin, and the number of bins. */
   sizes: number[];
