@@ -27,6 +27,8 @@ export interface Handle {
   ready: Promise<void>;
   /** Where a window's point is, in pixels of the browser window. */
   screen(row: number): { x: number; y: number };
+  /** Where a time of the recording is that is open. */
+  moment(time: number): { x: number; labels: number; predictions: number };
   /** Selects windows as the lasso does. */
   select(rows: number[]): void;
   /** Pins a window as a click does, or none. */
@@ -82,6 +84,7 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   await Promise.all([session.loadLabels(), firstColours(session)]);
   await reader?.restore();
   window.dicot.screen = (row) => map.screen(row);
+  if (reader !== null) window.dicot.moment = (time) => reader.screen(time);
   window.dicot.select = (rows) => (session.selection.value = rows);
   window.dicot.pin = (row) => (session.pinned.value = row);
   return session;
@@ -264,4 +267,4 @@ ready.catch((error: unknown) => {
 const early = (): never => {
   throw new Error("Await dicot.ready first.");
 };
-window.dicot = { ready, screen: early, select: early, pin: early };
+window.dicot = { ready, screen: early, moment: early, select: early, pin: early };

@@ -23,11 +23,12 @@ function digits(step: number): number {
   return Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
 }
 
-/** At most so many marks of a channel's axis. */
+/** About so many marks of a channel's axis, and two at least: one alone says nothing of the scale. */
 export function values(low: number, high: number, most: number): Mark[] {
-  const step = round((high - low) / Math.max(1, most));
+  let step = round((high - low) / Math.max(1, most));
+  while (Math.floor(high / step) - Math.ceil(low / step) < 1) step = round(step / 2.5);
   const large = Math.max(Math.abs(low), Math.abs(high)) >= 1e5 || step < 1e-4;
-  return marks(low, high, step, (at) => (large ? at.toExponential(1) : at.toFixed(digits(step)))).slice(0, most + 1);
+  return marks(low, high, step, (at) => (large ? at.toExponential(1) : at.toFixed(digits(step)).replace("-", "−")));
 }
 
 /** Marks in seconds, each with room for its text; of long stretches at whole minutes and hours. */

