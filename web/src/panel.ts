@@ -48,12 +48,21 @@ export class Panel {
     session.stepped.listen((row, before) => this.step(row, before));
     session.colouring.listen(() => this.again());
     session.about.listen(() => this.again());
+    session.why.listen(() => this.again());
     dark.listen(() => this.again());
   }
 
   /** Goes to the card of a neighbour; it is a button, so that Enter pins it. */
   focus(row: number): void {
     this.cards.get(row)?.focus();
+  }
+
+  /** Asks for what a pin of these windows will show. */
+  prepare(rows: number[]): void {
+    for (const row of rows) {
+      const ready = this.session.neighboursOf(row, NEAREST).then((found) => this.cache.get([row, ...found.rows]));
+      ready.catch(() => undefined); // asked for again when it is come to
+    }
   }
 
   private hover(row: number | null): void {
@@ -93,8 +102,8 @@ export class Panel {
       this.clear();
       return;
     }
-    const { status, source } = this.session;
-    const found = await status.attempt(() => source.neighbours(row, NEAREST));
+    const { status } = this.session;
+    const found = await status.attempt(() => this.session.neighboursOf(row, NEAREST));
     if (turn !== this.turn) return;
     this.found = found ?? { rows: [], distances: null }; // the window itself can be shown all the same
     this.session.neighbours.value = this.found.rows;
@@ -128,7 +137,8 @@ export class Panel {
     this.scale = scale.length > 0 ? scale : null;
     this.pin.dataset.row = String(row);
     this.pin.replaceChildren(facts);
-    if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels));
+    const why = this.session.why.value?.row === row ? this.session.why.value : null;
+    if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels, why));
     const held = [...this.cards].find(([, card]) => card === document.activeElement)?.[0];
     this.cards.clear();
     all.slice(1).forEach((series, i) => this.cards.set(series.row, cards[i]));

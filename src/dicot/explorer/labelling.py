@@ -46,8 +46,8 @@ class HandLabels:
     Colours are numbered in the order in which names are first seen here; number keys by the order that the store keeps.
     """
 
-    def __init__(self, store: Path, known: Vectors) -> None:
-        self.store = store
+    def __init__(self, store: Path, known: Vectors, *, read_only: bool = False) -> None:
+        self.store, self._read_only = store, read_only
         self._keys = window_keys(known)
         given = np.full(len(known), "") if known.label is None else known.label
         self._file = np.where(labelled(given), as_text(given), "")  # (N,) "": nothing
@@ -64,7 +64,7 @@ class HandLabels:
         current: dict[Key, Label] = {}
         kept: list[Label] = []
         if self.store.exists():
-            with LabelStore(self.store) as store:
+            with LabelStore(self.store, read_only=self._read_only) as store:
                 current, kept = store.current(), store.names()
         rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
@@ -75,13 +75,25 @@ class HandLabels:
             self._read = looks, given
         return given
 
+    def by_hand(self) -> NDArray[np.str_]:
+        """Return the labels (N,) that were given by hand, "" where there is none."""
+        return _over(np.full(len(self._file), ""), self.given().hand)
+
+    def confirmed(self) -> set[int]:
+        """Return the rows whose label was given here a second time, as it was: somebody has looked at it again."""
+        if not self.store.exists():
+            return set()
+        with LabelStore(self.store) as kept:
+            last = {change.key: change for change in kept.history()}
+        again = {k: c.new for k, c in last.items() if c.by == BY and c.new is not None and c.old == c.new}
+        return set(self._keys.rows_of(again)[0])
+
     def to_learn_from(self) -> NDArray[np.str_]:
         """Return the labels (N,) that a classifier may use.
 
         Where the file knows the label of every window, those given by hand alone: all else is there to compare with.
         """
-        given = self.given()
-        return _over(np.full(len(self._file), ""), given.hand) if (self._file != "").all() else given.all
+        return self.by_hand() if (self._file != "").all() else self.given().all
 
     def codes(self, labels: Iterable[str]) -> NDArray[np.int32]:
         """Return the numbers of names of labels, -1 for none."""

@@ -4,7 +4,7 @@ import { h } from "../dom";
 import { Camera } from "./camera";
 import { Grid } from "./grid";
 import { inside } from "./lasso";
-import { HIDDEN, NONE, Renderer, SELECTED } from "./renderer";
+import { HIDDEN, MARKED, NONE, Renderer, SELECTED } from "./renderer";
 
 export interface MapEvents {
   hover(row: number | null): void;
@@ -44,6 +44,7 @@ export class PointMap {
   private hidden: Uint8Array = new Uint8Array();
   private states: Uint8Array = new Uint8Array();
   private someSelected = false;
+  private someMarked = false;
   private marks: Marks = { hovered: null, pinned: null, neighbours: [], stepped: null };
   private lassoing = false;
   private line: [number, number][] = [];
@@ -98,22 +99,29 @@ export class PointMap {
   setColours(indices: Uint8Array, palette: Uint8Array): void {
     this.colours = indices;
     this.palette = palette;
-    this.upload();
+    this.uploadColours();
   }
 
   setHidden(hidden: Uint8Array): void {
     this.hidden = hidden;
-    for (let row = 0; row < hidden.length; row++) {
-      this.states[row] = (this.states[row] & SELECTED) | (hidden[row] ? HIDDEN : 0);
-    }
-    this.upload();
+    for (let row = 0; row < hidden.length; row++) this.states[row] = (this.states[row] & ~HIDDEN) | (hidden[row] ? HIDDEN : 0);
+    this.uploadStates();
   }
 
   setSelection(rows: number[]): void {
-    for (let row = 0; row < this.states.length; row++) this.states[row] &= HIDDEN;
-    for (const row of rows) this.states[row] |= SELECTED;
-    this.someSelected = rows.length > 0;
-    this.upload();
+    this.someSelected = this.flag(SELECTED, rows);
+  }
+
+  /** Points with a ring: those that have a label. */
+  setMarked(rows: number[]): void {
+    this.someMarked = this.flag(MARKED, rows);
+  }
+
+  private flag(flag: number, rows: number[]): boolean {
+    for (let row = 0; row < this.states.length; row++) this.states[row] &= ~flag;
+    for (const row of rows) this.states[row] |= flag;
+    this.uploadStates();
+    return rows.length > 0;
   }
 
   setMarks(marks: Partial<Marks>): void {
@@ -203,9 +211,18 @@ export class PointMap {
 
   private upload(): void {
     this.renderer.setPoints(this.points);
+    this.uploadColours();
+    this.uploadStates();
+  }
+
+  private uploadColours(): void {
     this.renderer.setColours(this.colours);
-    this.renderer.setStates(this.states);
     this.renderer.setPalette(this.palette);
+    this.redraw();
+  }
+
+  private uploadStates(): void {
+    this.renderer.setStates(this.states);
     this.redraw();
   }
 
@@ -232,7 +249,9 @@ export class PointMap {
     if (this.rest !== 0) this.adapt(now - this.drawnAt);
     this.drawnAt = now;
     this.stale = false;
-    this.renderer.draw(this.camera, devicePixelRatio, this.size(), this.someSelected, this.rest === 0 ? 1 : this.share);
+    const ink = getComputedStyle(this.overlay).color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
+    const looks = { selected: this.someSelected, marked: this.someMarked, ink };
+    this.renderer.draw(this.camera, devicePixelRatio, this.size(), looks, this.rest === 0 ? 1 : this.share);
   }
 
   private drawMarks(): void {

@@ -7,6 +7,14 @@ export const NONE = 255;
 
 export const HIDDEN = 1;
 export const SELECTED = 2;
+export const MARKED = 4;
+
+/** What stands out: whether some points are selected or marked, and the colour of the rings, three numbers to 255. */
+export interface Looks {
+  selected: boolean;
+  marked: boolean;
+  ink: number[];
+}
 
 const VERTEX = `#version 300 es
 layout(location = 0) in vec2 place;
@@ -14,22 +22,27 @@ layout(location = 1) in float colour;
 layout(location = 2) in float state;
 uniform vec4 view;      // scale and offset of both axes
 uniform float size;
-uniform float layer;    // 0 without a value, 1 with one, 2 selected
+uniform float ratio;    // pixels of the screen per pixel of the page
+uniform float layer;    // 0 without a value, 1 with one, 2 marked, 3 selected
 uniform float chosen;   // 1 where something is selected, and the rest steps back
 uniform sampler2D palette;
 out vec4 fill;
 out float radius;
+out float edge;         // how wide the ring is
 void main() {
-  bool hidden = mod(state, 2.0) > 0.5;
-  bool selected = state > 1.5;
-  float mine = selected ? 2.0 : colour > 254.5 ? 0.0 : 1.0;
+  int flags = int(state + 0.5);
+  bool hidden = (flags & 1) != 0;
+  bool selected = (flags & 2) != 0;
+  bool marked = (flags & 4) != 0;
+  float mine = selected ? 3.0 : marked ? 2.0 : colour > 254.5 ? 0.0 : 1.0;
   if (hidden || mine != layer) {
     gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
     gl_PointSize = 1.0;
     return;
   }
   gl_Position = vec4(place * view.xy + view.zw, 0.0, 1.0);
-  float diameter = size * (selected ? 1.35 : mine < 0.5 ? 0.8 : 1.0);
+  edge = marked ? 1.4 * ratio : 0.0;
+  float diameter = size * (selected ? 1.35 : mine < 0.5 ? 0.8 : 1.0) + 3.0 * edge;
   gl_PointSize = diameter + 1.0;
   radius = 0.5 * diameter;
   fill = texelFetch(palette, ivec2(int(colour + 0.5), 0), 0);
@@ -40,11 +53,14 @@ const FRAGMENT = `#version 300 es
 precision mediump float;
 in vec4 fill;
 in float radius;
+in float edge;
+uniform vec3 ink;
 out vec4 result;
 void main() {
   float distance = length(gl_PointCoord - 0.5) * (2.0 * radius + 1.0);
+  float ring = edge > 0.0 ? clamp(distance - (radius - edge) + 0.5, 0.0, 1.0) : 0.0;
   float alpha = min(1.0, fill.a) * clamp(radius + 0.5 - distance, 0.0, 1.0);
-  result = vec4(fill.rgb * alpha, alpha);
+  result = vec4(mix(fill.rgb, ink, ring) * alpha, alpha);
 }`;
 
 export class Renderer {
@@ -70,7 +86,7 @@ export class Renderer {
       throw new Error(`The map's shaders do not compile here: ${gl.getProgramInfoLog(program)}`);
     }
     gl.useProgram(program);
-    for (const name of ["view", "size", "layer", "chosen"]) this.uniforms.set(name, gl.getUniformLocation(program, name));
+    for (const name of ["view", "size", "ratio", "layer", "chosen", "ink"]) this.uniforms.set(name, gl.getUniformLocation(program, name));
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
@@ -106,7 +122,7 @@ export class Renderer {
   }
 
   /** Draws the points, or a share of them. */
-  draw(camera: Camera, ratio: number, size: number, someSelected: boolean, share: number): void {
+  draw(camera: Camera, ratio: number, size: number, { selected, marked, ink }: Looks, share: number): void {
     const { gl, canvas } = this;
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT);
@@ -114,15 +130,19 @@ export class Renderer {
     const along = (2 * camera.scale) / camera.height;
     gl.uniform4f(this.uniforms.get("view") ?? null, across, along, camera.lead / camera.width - camera.x * across, -camera.y * along);
     gl.uniform1f(this.uniforms.get("size") ?? null, size * ratio);
-    gl.uniform1f(this.uniforms.get("chosen") ?? null, someSelected ? 1 : 0);
-    for (const layer of someSelected ? [0, 1, 2] : [0, 1]) {
+    gl.uniform1f(this.uniforms.get("ratio") ?? null, ratio);
+    gl.uniform1f(this.uniforms.get("chosen") ?? null, selected ? 1 : 0);
+    gl.uniform3f(this.uniforms.get("ink") ?? null, ink[0] / 255, ink[1] / 255, ink[2] / 255);
+    for (const layer of [0, 1, ...(marked ? [2] : []), ...(selected ? [3] : [])]) {
       gl.uniform1f(this.uniforms.get("layer") ?? null, layer);
       gl.drawArrays(gl.POINTS, 0, Math.ceil(share * this.order.length));
     }
   }
 
   private sorted(bytes: Uint8Array): Uint8Array {
-    return Uint8Array.from(this.order, (row) => bytes[row]);
+    const out = new Uint8Array(bytes.length); // a loop is ten times as quick as Uint8Array.from
+    for (let i = 0; i < out.length; i++) out[i] = bytes[this.order[i]];
+    return out;
   }
 
   private fill(place: number, data: Float32Array | Uint8Array): void {
