@@ -70,7 +70,7 @@ export class DoubtList {
     const entry = this.shown().find(({ row }) => row === this.session.onScreen);
     if (!this.active || entry === undefined) return;
     const name = how === "confirm" ? entry.label : entry.suggestion;
-    const labelling = this.session.label([entry.row], name);
+    const labelling = this.session.label([entry.row], name, how === "confirm");
     this.done(entry.row);
     void this.session.status.attempt(() => labelling);
   }

@@ -74,8 +74,8 @@ export class HttpSource implements Source {
     return this.json("labels");
   }
 
-  label(rows: number[], name: string | null): Promise<Labels> {
-    return this.json("labels", { rows, label: name });
+  label(rows: number[], name: string | null, confirm = false): Promise<Labels> {
+    return this.json("labels", { rows, label: name, confirm });
   }
 
   undo(): Promise<Labels & { undone: number[] }> {

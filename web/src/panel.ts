@@ -3,7 +3,7 @@
 import type { SeriesCache } from "./cache";
 import { css, hue, ramp } from "./colour";
 import { h, need } from "./dom";
-import { address, number, span } from "./format";
+import { address, number, span, utc } from "./format";
 import { type Give, labeller } from "./labeller";
 import { NONE } from "./map/renderer";
 import type { Session } from "./session";
@@ -186,8 +186,11 @@ export class Panel {
       ["label", "prediction", "confidence", "cluster", "outlier"].map((name) => session.value(name, series.row)),
     );
     const sure = typeof confidence === "number" ? ` (${Math.round(100 * confidence)} %)` : "";
+    const time = await session.value("time", series.row);
+    add("UTC", typeof time === "number" ? utc(time) : null);
     add("Group", series.group);
     add("Label", label);
+    for (const { name } of session.about.value.stores) add(name, await session.value(name, series.row));
     add("Prediction", prediction === null ? null : `${prediction}${sure}`);
     add("Cluster", cluster);
     add("Outlier", typeof outlier === "number" ? number(outlier) : outlier);

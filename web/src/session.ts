@@ -128,16 +128,16 @@ export class Session {
   }
 
   /** Gives windows a label, or takes it away with null. */
-  label(rows: number[], name: string | null): Promise<void> {
-    return this.inOrder(() => this.labelNow(rows, name));
+  label(rows: number[], name: string | null, confirm = false): Promise<void> {
+    return this.inOrder(() => this.labelNow(rows, name, confirm));
   }
 
-  private async labelNow(rows: number[], name: string | null): Promise<void> {
+  private async labelNow(rows: number[], name: string | null, confirm: boolean): Promise<void> {
     const most = this.about.value.limits.label_rows;
     if (rows.length > most) {
       throw new Error(`These are ${windows(rows.length)}; at most ${most.toLocaleString("en")} can be labelled at once. Select fewer.`);
     }
-    this.take(await this.source.label(rows, name));
+    this.take(await this.source.label(rows, name, confirm));
     await this.refresh(["label"]);
     this.status.say(name === null ? `Removed the label of ${windows(rows.length)}.` : `Labelled ${windows(rows.length)} “${name}”.`);
   }

@@ -118,7 +118,8 @@ export interface Source {
   neighbours(row: number, k: number): Promise<Neighbours>;
   find(recording: string, time: string): Promise<number>;
   labels(): Promise<Labels>;
-  label(rows: number[], name: string | null): Promise<Labels>;
+  /** With `confirm` the label was looked at again: it is not doubted any more. */
+  label(rows: number[], name: string | null, confirm?: boolean): Promise<Labels>;
   undo(): Promise<Labels & { undone: number[] }>;
   export(rows: number[]): Promise<Blob>;
   context?(row: number): Promise<Context>;

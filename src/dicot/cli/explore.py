@@ -61,8 +61,9 @@ def explore(
         raise InputError(f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out.")
     else:
         vectors, options, rate = _embedded(what, options), {}, None
-    opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "labels": labels or (), "model": model}
-    opened |= {"map_kind": map_kind, "say": _say}
+    opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
+    first, *others = labels or [None]
+    opened |= {"labels": first, "others": others, "model": model}
     if export is not None:
         check_writable(export)
         rows = rows_of_page(len(read_vectors(vectors)), sample)

@@ -17,7 +17,7 @@ from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
-BY = "explorer"  # who gave a label, in the history
+BY, CONFIRMED = "explorer", "explorer, confirmed"  # who gave a label, in the history
 
 
 def window_keys(known: Vectors) -> WindowKeys:
@@ -80,13 +80,13 @@ class HandLabels:
         return _over(np.full(len(self._file), ""), self.given().hand)
 
     def confirmed(self) -> set[int]:
-        """Return the rows whose label was given here a second time, as it was: somebody has looked at it again."""
+        """Return the rows whose label somebody has looked at again and called right."""
         if not self.store.exists():
             return set()
         with LabelStore(self.store) as kept:
             last = {change.key: change for change in kept.history()}
-        again = {k: c.new for k, c in last.items() if c.by == BY and c.new is not None and c.old == c.new}
-        return set(self._keys.rows_of(again)[0])
+        right = {key: change.new for key, change in last.items() if change.new is not None and change.by == CONFIRMED}
+        return set(self._keys.rows_of(right)[0])
 
     def to_learn_from(self) -> NDArray[np.str_]:
         """Return the labels (N,) that a classifier may use.
@@ -116,7 +116,7 @@ class HandLabels:
         with LabelStore(self.store) as kept:
             return kept.can_undo()
 
-    def set(self, rows: Sequence[int], label: str | None) -> None:
+    def set(self, rows: Sequence[int], label: str | None, by: str = BY) -> None:
         """Give windows a label, or take the labels that were given by hand away."""
         name = None if label is None else label.strip()
         if name is None and not self.store.exists():
@@ -131,7 +131,7 @@ class HandLabels:
             keys = self._keys.keys_of(rows, now)
             if name is not None:
                 kept.add_names(self._in_file)  # the keys that the page shows stay theirs, whatever the file knows later
-                kept.set(keys, _as_stored(name, now.values()), BY)
+                kept.set(keys, _as_stored(name, now.values()), by)
             elif given := [key for key in keys if key in now]:
                 kept.remove(given, BY)
 

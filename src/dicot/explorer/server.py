@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
+from dicot.explorer.labelling import BY, CONFIRMED
 from dicot.explorer.page import INDEX, KINDS, Assets
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace
 
@@ -154,6 +155,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         model_config = ConfigDict(extra="forbid")
         rows: list[StrictInt] = Field(min_length=1, max_length=LABEL_ROWS)
         label: str | None
+        confirm: bool = False  # somebody has looked at it again
 
     class Chosen(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -239,7 +241,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.post("/api/labels")
     def label(given: Labelled) -> dict[str, Any]:
-        workspace.labels.set(checked(given.rows), given.label)
+        workspace.labels.set(checked(given.rows), given.label, CONFIRMED if given.confirm else BY)
         return workspace.labelled()
 
     @app.post("/api/undo")

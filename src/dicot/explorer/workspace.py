@@ -21,6 +21,7 @@ from dicot.explorer.labelling import HandLabels
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, Series, series_of
+from dicot.store.folder import TIMES
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
 from dicot.use.labels.agreement import agreement
@@ -125,7 +126,7 @@ class ExplorerWorkspace:
                 made[name] = partial(_coded, name.capitalize(), values)
         if (start := known.start) is not None:
             made["start"] = lambda: Colouring("Start", start.astype(np.float64))
-        if (time := getattr(known, "start_time", None)) is not None:
+        if (time := known.start_time) is not None:
             made["time"] = lambda: Colouring("Time (UTC)", _since_1970(time), kind="time")
         return made
 
@@ -245,7 +246,10 @@ class ExplorerWorkspace:
         labels, overlap = self.labels.given().all, self.overlapping(row)
         with self._classifying:
             if self._embedder is None:
-                self._embedder = model_behind(self.known.model, self._model)
+                try:
+                    self._embedder = model_behind(self.known.model, self._model)
+                except InputError as error:
+                    raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
             found = explain(self._embedder, values, target_of(self.known.x, row, labels, overlap))
         rows, distances = nearest_labelled(self.known.x, row, labels, overlap)
         near = [
@@ -302,6 +306,9 @@ class ExplorerWorkspace:
         labels, found = self.labels.given().all, self._prediction
         facts = [{"row": row, **self.describe(row, str(labels[row]))} for row in rows]
         table = pd.DataFrame(facts)[["row", "recording", "start", "end", "group", "label"]]
+        for name in TIMES:  # UTC, where the recordings have dates
+            if (times := getattr(self.known, name)) is not None:
+                table.insert(table.columns.get_loc("group"), name, times[list(rows)])
         if found is not None:
             table["prediction"] = found.label[list(rows)]
         safe = table.map(lambda cell: harmless(cell) if isinstance(cell, str) else cell)
@@ -345,7 +352,8 @@ def open_workspace(
     data: str | None = None,
     options: Mapping[str, Any] | None = None,
     rate: float | None = None,
-    labels: Sequence[Path] = (),
+    labels: Path | None = None,
+    others: Sequence[Path] = (),
     model: Path | None = None,
     map_kind: str = "tsne",
     say: Say = lambda sentence: None,
@@ -355,8 +363,8 @@ def open_workspace(
     Parameters
     ----------
     data, options, rate : where the series are, as `series_of` takes it
-    labels : label stores; the first is written to, and made at the first label, the others are shown beside it. By
-        default one beside the vectors, named after them
+    labels : a label store; by default one beside the vectors, named after them. It is made at the first label
+    others : label stores of other people, which are shown and not changed
     model : what made the vectors, to say why; not needed for the model in the box
     map_kind : "tsne", or "umap", which needs umap-learn
     say : is told in sentences what is done
@@ -364,13 +372,13 @@ def open_workspace(
     known = read_vectors(path, finite=True)
     if not len(known):
         raise InputError(f"{path} holds no vector. Embed something first.")
-    store, *rest = labels or [path.with_name(f"{path.stem}.labels.sqlite")]
+    store = path.with_name(f"{path.stem}.labels.sqlite") if labels is None else labels
     with naming(store):
         given = HandLabels(store, known)
         lost = given.given().lost
     if lost:
         say(f"Warning: {len(lost)} label(s) of {store} are on no window of {path}; the first is on {lost[0]!r}.")
-    others = {name: _others(place, known) for name, place in _named(rest).items()}
+    theirs = {name: _others(place, known) for name, place in _named(others).items()}
     with naming(path):
         series: Series | None = None
         try:
@@ -385,7 +393,7 @@ def open_workspace(
             say(f"Series: not at hand. {error}")
         classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say, map_kind)
-        workspace = ExplorerWorkspace(path.name, known, overview, given, series, others, model)
+        workspace = ExplorerWorkspace(path.name, known, overview, given, series, theirs, model)
     say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")
     return workspace
 
