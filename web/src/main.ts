@@ -175,10 +175,10 @@ function startStores(session: Session): void {
   session.about.follow(({ stores }) => {
     need("stores").hidden = stores.length === 0;
     need("stores-list").replaceChildren(
-      ...stores.map(({ name, count, both, same, kappa }) => {
+      ...stores.map(({ name, count, both, same, kappa, sentence }) => {
         const agreed = both === 0 ? "no window labelled by both" : `${same} of ${both} the same`;
-        const size = kappa === null ? "" : `κ ${kappa.toFixed(2)}`;
-        return h("div", { title: "κ: Cohen's kappa; 1 where both always agree, 0 where they agree as often as by chance" }, h("dt", {}, name), h("dd", {}, h("strong", {}, size), `${agreed}; ${windows(count)}`));
+        const size = typeof kappa === "number" ? `κ ${kappa.toFixed(2)}` : "";
+        return h("div", { title: sentence ?? "" }, h("dt", {}, name), h("dd", {}, h("strong", {}, size), `${agreed}; ${windows(count)}`));
       }),
     );
   });

@@ -212,12 +212,13 @@ export class Session {
 
   /** Asks again for columns that have changed. */
   private async refresh(names: string[]): Promise<void> {
-    for (const name of this.columns.keys()) if (names.includes(name) || name.startsWith("with ")) this.columns.delete(name);
+    const stale = (name: string): boolean => names.includes(name) || name.startsWith("with "); // agreement with others
+    for (const name of [...this.columns.keys()].filter(stale)) this.columns.delete(name);
     const about = await this.source.about();
     const { wanted } = this;
     this.about.value = about;
     if (wanted === "") return;
     if (this.column(wanted) === undefined) await this.colourBy(about.columns[0].name);
-    else if (!this.columns.has(wanted)) await this.colourBy(wanted);
+    else if (stale(wanted)) await this.colourBy(wanted);
   }
 }

@@ -30,10 +30,12 @@ export interface Store {
   /** Of the column that holds them. */
   name: string;
   count: number;
+  /** Windows that both have labelled; what follows is there if there are any. */
   both: number;
-  same: number;
+  same?: number;
   /** Cohen's; null where it is not defined. */
-  kappa: number | null;
+  kappa?: number | null;
+  sentence?: string;
 }
 
 /** What is known of one window. */

@@ -26,7 +26,9 @@ def explore(
     data: opt.Series = None,
     labels: Annotated[
         list[Path] | None,
-        typer.Option(help="The file of labels; default: one beside the vectors. More are shown beside it, and not changed."),
+        typer.Option(
+            help="The file of labels; default: one beside the vectors. More are shown beside it, and not changed."
+        ),
     ] = None,
     model: Annotated[Path | None, typer.Option(help="The model that made the vectors, to say why.")] = None,
     map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
@@ -62,8 +64,8 @@ def explore(
     else:
         vectors, options, rate = _embedded(what, options), {}, None
     opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
-    first, *others = labels or [None]
-    opened |= {"labels": first, "others": others, "model": model}
+    given = labels or []
+    opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
     if export is not None:
         check_writable(export)
         rows = rows_of_page(len(read_vectors(vectors)), sample)

@@ -19,13 +19,13 @@ from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
 from dicot.model.fewlabels import FewLabelClassifier
+from dicot.store.folder import TIMES
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, Series, series_of
-from dicot.store.folder import TIMES
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
 from dicot.use.labels.agreement import agreement
-from dicot.use.labels.check import probably_wrong
+from dicot.use.labels.doubt import probably_wrong
 from dicot.use.labels.suggestion import reason, suggest
 from dicot.use.why import Why, explain, model_behind, nearest_labelled, target_of
 
@@ -33,6 +33,7 @@ SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
 MANY = 2000  # windows from which an accuracy is measured once, not five times over: it takes 20 s for 20,000
 DIGITS = 6  # of a value that is drawn
+DOUBTFUL = 0.2  # a label less probable is shown: who looks at each may see more than `dicot label check` lists
 
 Codes = NDArray[np.int32] | NDArray[np.float32] | NDArray[np.float64]
 Numbers = NDArray[np.float32] | NDArray[np.float64]
@@ -144,12 +145,15 @@ class ExplorerWorkspace:
 
     def stores(self) -> list[dict[str, Any]]:
         """Return how far the labels of others agree with those that are written to."""
-        out = []
+        mine, out = self.labels.by_hand(), []
         for name, other in self.others.items():
-            found = agreement(self.labels.by_hand(), other.by_hand())
-            kappa = None if np.isnan(found.kappa) else found.kappa
-            counts = {"count": len(other.given().hand), "both": found.both, "same": found.same}
-            out.append({"name": name, **counts, "kappa": kappa})
+            theirs = other.by_hand()
+            told: dict[str, Any] = {"name": name, "count": int(np.count_nonzero(theirs != "")), "both": 0}
+            if ((mine != "") & (theirs != "")).any():
+                found = agreement(mine, theirs)
+                kappa = None if np.isnan(found.kappa) else found.kappa
+                told |= {"both": found.both, "same": found.same, "kappa": kappa, "sentence": str(found)}
+            out.append(told)
         return out
 
     def describe(self, row: int, label: str) -> dict[str, Any]:
@@ -231,12 +235,15 @@ class ExplorerWorkspace:
         with self._classifying:
             given, known = self.labels.given().all, self.known
             _, groups = known.held_together(2) or ("", None)
-            found = probably_wrong(known.x, given, groups)
+            found = probably_wrong(known.x, given, groups, below=DOUBTFUL)
         confirmed = self.labels.confirmed()
         left = [doubt for doubt in found if doubt.row not in confirmed]
         count = int(np.count_nonzero(given != ""))
         told = f"Of {count:,} labels, {len(left):,} differ from what the others say of the window."
-        return [doubt._asdict() for doubt in left], told
+        return [
+            {"row": one.row, "label": one.label, "suggestion": one.predicted, "confidence": one.probability}
+            for one in left
+        ], told
 
     def why(self, row: int) -> dict[str, Any]:
         """Return what made the difference to a window, and the nearest windows that have a label."""
@@ -274,7 +281,8 @@ class ExplorerWorkspace:
         first, last = (float(edge) / lengths for edge in found.edges[[piece, piece + 1]])
         name = self.series.channels[channel] if self.series else str(channel)
         turns = "raises" if found.effect[channel, piece] > 0 else "lowers"
-        return f"What counts most: {name} from {first:.4g} to {last:.4g} {unit} {turns} the {found.target} ({found.value:.3g})."
+        place = f"{name} from {first:.4g} to {last:.4g} {unit}"
+        return f"What counts most: {place} {turns} the {found.target} ({found.value:.3g})."
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""
