@@ -34,6 +34,7 @@ from dicot.data.timestamps import (
     nearest,
     stretches,
     usual_rate,
+    utc_times,
 )
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
@@ -151,6 +152,11 @@ class Cut:
             "start": start,
             "end": end,
         }
+        if self.rate is not None and any(one.origin for one in tracks):
+            edges = np.cumsum([len(at) for at in places])[:-1]
+            for what, seconds in (("start_time", start), ("end_time", end)):
+                parts = zip(tracks, np.split(seconds, edges), strict=True)
+                about[what] = np.concatenate([utc_times(one.origin, part) for one, part in parts])
         known = {key: value for key, value in about.items() if value is not None}
         return CutPlan(self, values, starts, known, left, lengths)
 
@@ -191,7 +197,7 @@ class CutPlan:
     cut: Cut
     runs: list[Array]  # stretches without a gap (C, T_i); nothing is missing in those that give windows
     starts: list[Array]  # for each of them the time steps at which its windows begin
-    about: dict[str, Array]  # of all windows y, group, recording, start and end, as far as they are known
+    about: dict[str, Array]  # of all windows y, group, recording, start, end and so on, as far as they are known
     left: LeftOut  # what is in none of them
     lengths: dict[str, int]  # name of each recording -> time steps of its longest stretch
 

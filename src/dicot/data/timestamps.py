@@ -118,6 +118,16 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     return since / np.timedelta64(1, "s"), pd.Timestamp(cells[int(np.argmin(since))]).isoformat()
 
 
+def utc_times(origin: str | None, seconds: Seconds) -> NDArray[np.datetime64]:
+    """Return times that count from a date as UTC, in microseconds; a date without a zone is taken for UTC."""
+    if origin is None:
+        return np.full(len(seconds), np.datetime64("NaT", "us"))
+    first = pd.Timestamp(origin)
+    first = first if first.tzinfo is None else first.tz_convert(None)
+    times: NDArray[np.datetime64] = first.to_datetime64().astype("M8[us]") + np.round(seconds * 1e6).astype("m8[us]")
+    return times
+
+
 def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp] | None:
     """Return the order of time, None where rows have it already; a time stamp that came twice is refused by its row."""
     if (times[1:] > times[:-1]).all():
