@@ -44,7 +44,7 @@ export class PointMap {
   private hidden: Uint8Array = new Uint8Array();
   private states: Uint8Array = new Uint8Array();
   private someSelected = false;
-  private someMarked = false;
+  private changed = true; // whether colours or states are other than those that were drawn
   private marks: Marks = { hovered: null, pinned: null, neighbours: [], stepped: null };
   private lassoing = false;
   private line: [number, number][] = [];
@@ -99,29 +99,29 @@ export class PointMap {
   setColours(indices: Uint8Array, palette: Uint8Array): void {
     this.colours = indices;
     this.palette = palette;
-    this.uploadColours();
+    this.uploadLooks();
   }
 
   setHidden(hidden: Uint8Array): void {
     this.hidden = hidden;
     for (let row = 0; row < hidden.length; row++) this.states[row] = (this.states[row] & ~HIDDEN) | (hidden[row] ? HIDDEN : 0);
-    this.uploadStates();
+    this.uploadLooks();
   }
 
   setSelection(rows: number[]): void {
-    this.someSelected = this.flag(SELECTED, rows);
+    this.someSelected = rows.length > 0;
+    this.flag(SELECTED, rows);
   }
 
   /** Points with a ring: those that have a label. */
   setMarked(rows: number[]): void {
-    this.someMarked = this.flag(MARKED, rows);
+    this.flag(MARKED, rows);
   }
 
-  private flag(flag: number, rows: number[]): boolean {
+  private flag(flag: number, rows: number[]): void {
     for (let row = 0; row < this.states.length; row++) this.states[row] &= ~flag;
     for (const row of rows) this.states[row] |= flag;
-    this.uploadStates();
-    return rows.length > 0;
+    this.uploadLooks();
   }
 
   setMarks(marks: Partial<Marks>): void {
@@ -211,18 +211,11 @@ export class PointMap {
 
   private upload(): void {
     this.renderer.setPoints(this.points);
-    this.uploadColours();
-    this.uploadStates();
+    this.uploadLooks();
   }
 
-  private uploadColours(): void {
-    this.renderer.setColours(this.colours);
-    this.renderer.setPalette(this.palette);
-    this.redraw();
-  }
-
-  private uploadStates(): void {
-    this.renderer.setStates(this.states);
+  private uploadLooks(): void {
+    this.changed = true;
     this.redraw();
   }
 
@@ -250,8 +243,12 @@ export class PointMap {
     this.drawnAt = now;
     this.stale = false;
     const ink = getComputedStyle(this.overlay).color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
-    const looks = { selected: this.someSelected, marked: this.someMarked, ink };
-    this.renderer.draw(this.camera, devicePixelRatio, this.size(), looks, this.rest === 0 ? 1 : this.share);
+    if (this.changed) {
+      this.renderer.setLooks(this.colours, this.states);
+      this.renderer.setPalette(this.palette);
+      this.changed = false;
+    }
+    this.renderer.draw(this.camera, devicePixelRatio, this.size(), ink, this.someSelected, this.rest === 0 ? 1 : this.share);
   }
 
   private drawMarks(): void {
