@@ -3,8 +3,8 @@
 Size of the built files; then, for each number of windows, milliseconds until the map is drawn, after a page was opened
 before (the browser's own start is not counted); of one frame while the map is panned, zoomed and hovered over, on the
 clock, and CPU time of the page's own thread and of its scripts alone; until the series under the pointer is drawn, and
-until a click has drawn its neighbours. Chromium draws in software here: a GPU is faster. The windows are made up, and
-so is their map. Needs playwright and /usr/bin/chromium.
+until a click has drawn its neighbours; the longest frame while table and filters are used. Chromium draws in software
+here: a GPU is faster. The windows are made up, and so is their map. Needs playwright and /usr/bin/chromium.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def make_workspace(folder: Path, n: int) -> ExplorerWorkspace:
 
 
 def make_recording(folder: Path, n: int, rate: float = 1000.0) -> ExplorerWorkspace:
-    """One recording of n time steps and six channels, with dates, in windows of two seconds: walks and rests by turns."""
+    """One recording of six channels with dates, in windows of two seconds: two minutes of walking, two of rest, ..."""
     rng = np.random.default_rng(0)
     time = np.arange(n) / rate
     walks = time // 120 % 2 == 0
@@ -176,7 +176,7 @@ READING = """async ([movement, steps]) => {
     for (let i = 0; i < steps; i++) {
         const at = {clientX: box.x + box.width * (0.3 + 0.4 * Math.abs(Math.sin(i))), clientY: box.y + box.height / 3};
         const began = performance.now();
-        if (movement === 'pan') document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}));
+        if (movement === 'pan') document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
         else canvas.dispatchEvent(new WheelEvent('wheel',
             {...at, deltaY: i < steps / 2 ? -180 : 180, bubbles: true, cancelable: true}));
         await new Promise(requestAnimationFrame);
@@ -220,6 +220,7 @@ def reading(browser: Any, workspace: ExplorerWorkspace, screenshot: Path | None)
             page.keyboard.press("0")
             for _ in range(closer):
                 page.keyboard.press("+")
+            page.evaluate(READING, [movement, 4])  # the first frames make the renderer ready
             page.wait_for_timeout(300)
             before = spent(devtools)
             took = page.evaluate(READING, [movement, STEPS])
@@ -270,6 +271,66 @@ def measure(browser: Any, address: str, rows: list[int], screenshot: Path | None
     return {"first map": first, **moved, "series": statistics.median(hover), "click": statistics.median(pin)}
 
 
+# The longest time between two frames while something is done and for a second after it.
+LONGEST = """async (act) => {
+    let [longest, last, over] = [0, performance.now(), false];
+    const watch = (now) => {
+        longest = Math.max(longest, now - last);
+        last = now;
+        if (!over) requestAnimationFrame(watch);
+    };
+    await new Promise(requestAnimationFrame);
+    last = performance.now();
+    requestAnimationFrame(watch);
+    const find = (selector) => document.querySelector(selector);
+    const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+    const fill = (field, text) => { field.value = text; field.dispatchEvent(new Event('change', {bubbles: true})); };
+    await (new Function('find', 'wait', 'fill', `return (async () => { ${act} })()`))(find, wait, fill);
+    await wait(1000);
+    over = true;
+    return longest;
+}"""
+ACTS = {
+    "table opens": "find('#show-table').click()",
+    "sort by number": "find('[data-column=outlier]').click()",
+    "sort by name": "find('[data-column=recording]').click()",
+    "scroll": "for (let i = 0; i < 20; i++) { find('#table-rows').scrollTop += 31013; await wait(30); }",
+    "filter opens": "find('#filter-open').click(); await wait(300); fill(find('#filter-column'), 'outlier')",
+    "filter by number": "fill(find('.filter-ends input'), '0.6')",
+    "filter by name": "fill(find('#filter-column'), 'recording'); await wait(300); find('.filter-names input').click()",
+    "row pins": "find('.line[data-row]').click()",
+    "filters cleared": "find('#filter-clear').click()",
+    "legend hides one": "find('#legend .entry').click()",
+    "labelled": "find('.chip').click()",
+}
+
+
+def workbench(browser: Any, address: str) -> dict[str, float]:
+    """Return the longest frame in milliseconds while filters and table are used, by what was done, and CPU time.
+
+    The CPU time is that of the page's thread for the whole act, frames of a second among it: others do not change it.
+    """
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, bypass_csp=True)  # for the acts above
+    page = context.new_page()
+    page.goto(f"{address}?token={TOKEN}")
+    page.evaluate("dicot.ready")
+    page.wait_for_timeout(1000)
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        metrics = devtools.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+    found = {}
+    for name, act in ACTS.items():
+        before = spent()
+        found[name] = page.evaluate(LONGEST, act)
+        found[f"{name} CPU"] = spent() - before
+    context.close()
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--windows", default="20000,100000", help="numbers of windows, separated by commas")
@@ -285,9 +346,10 @@ def main() -> None:
             rows = np.random.default_rng(1).choice(len(workspace), 9, replace=False).tolist()
             with served(workspace) as address:
                 found = measure(browser, address, rows, options.screenshot)
-            print(
-                f"{text:>8} windows" + "".join(f"   {name} {value:.1f} ms" for name, value in found.items()), flush=True
-            )
+                workspace.labels.set(rows, "walk")
+                frames = workbench(browser, address)
+            for what, took in ((f"{text:>8} windows", found), ("longest frame", frames)):
+                print(what + "".join(f"   {name} {value:.1f} ms" for name, value in took.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.explorer.test_browser import CHROMIUM, browser, playwright, status, visit  # noqa: F401
+pytest.importorskip("fastapi", reason="the explorer needs fastapi")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
-from benchmarks.explorer import TOKEN, make_recording, served
+from benchmarks.explorer import TOKEN, make_recording, served  # noqa: E402
 
-from dicot.explorer.workspace import ExplorerWorkspace
+from dicot.explorer.page import load_assets, rows_of_page, write_page  # noqa: E402
+from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
+from tests.explorer.test_browser import CHROMIUM, browser, status, visit  # noqa: E402, F401
 
 pytestmark = [
     pytest.mark.slow,
@@ -178,8 +181,6 @@ def test_from_a_pinned_window_by_a_key_and_export(page: Any, day: ExplorerWorksp
 
 
 def test_an_exported_page_offers_no_recordings(visit: Any, day: ExplorerWorkspace, tmp_path: Path) -> None:  # noqa: F811
-    from dicot.explorer.page import load_assets, rows_of_page, write_page
-
     write_page(tmp_path / "page.html", day, rows_of_page(len(day), None), load_assets())
     page = visit((tmp_path / "page.html").as_uri())
     assert page.is_hidden("#recordings-button") and page.is_hidden("#open-recording")

@@ -32,3 +32,8 @@ export function span({ start, end }: Pick<Window, "start" | "end">): string {
   const [from, to] = [moment(start), moment(end)];
   return `${from}–${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to}`;
 }
+
+/** Seconds since 1970 as "2024-03-01 12:00:05", in UTC. */
+export function utc(value: number): string {
+  return new Date(Math.round(value * 1000)).toISOString().slice(0, 19).replace("T", " ");
+}

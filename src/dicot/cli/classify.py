@@ -43,7 +43,7 @@ def classify(
     if save is not None:
         check_head_file(save)
     known = read_vectors(vectors, finite=True)
-    given = _given(vectors, known, labels)
+    given = given_labels(vectors, known, labels)
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
         name, groups = known.held_together(2) or known.held_together(1) or ("group", None)
@@ -75,7 +75,7 @@ def classify(
         typer.echo(f"Wrote {replace(model.head_, model=known.model).save(save)}")
 
 
-def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
+def given_labels(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     """Return the labels that are known, from the file of labels or from the vectors' own column."""
     from dicot.core.errors import naming
     from dicot.data.labels import labelled

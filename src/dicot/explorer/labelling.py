@@ -17,7 +17,7 @@ from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
-BY = "explorer"  # who gave a label, in the history
+BY, CONFIRMED = "explorer", "explorer, confirmed"  # who gave a label, in the history
 
 
 def window_keys(known: Vectors) -> WindowKeys:
@@ -47,8 +47,8 @@ class HandLabels:
     Colours are numbered in the order in which names are first seen here; number keys by the order that the store keeps.
     """
 
-    def __init__(self, store: Path, known: Vectors) -> None:
-        self.store = store
+    def __init__(self, store: Path, known: Vectors, *, read_only: bool = False) -> None:
+        self.store, self._read_only = store, read_only
         self._keys = window_keys(known)
         given = np.full(len(known), "") if known.label is None else known.label
         self._file = np.where(labelled(given), as_text(given), "")  # (N,) "": nothing
@@ -65,25 +65,41 @@ class HandLabels:
         current: dict[Key, Label] = {}
         kept: list[Label] = []
         if self.store.exists():
-            with LabelStore(self.store) as store:
+            with LabelStore(self.store, read_only=self._read_only) as store:
                 current, kept = store.current(), store.names()
         rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
         names = dict.fromkeys([*map(as_text, kept), *self._in_file])
-        ranges = {(k[0], k[1], k[2]): as_text(label) for k, label in current.items() if _in_seconds(k)}
+        ranges = {
+            (key[0], float(key[1]), float(key[2])): as_text(label)
+            for key, label in current.items()
+            if not isinstance(key, str) and not isinstance(key[1], str)
+        }
         given = Given(hand, lost, _over(self._file, hand), list(names), ranges)
         # A file may change twice within one tick of its clock: what changed just now is read again the next time.
         if all(now - changed > TICK for changed, *_ in looks):
             self._read = looks, given
         return given
 
+    def by_hand(self) -> NDArray[np.str_]:
+        """Return the labels (N,) that were given by hand, "" where there is none."""
+        return _over(np.full(len(self._file), ""), self.given().hand)
+
+    def confirmed(self) -> set[int]:
+        """Return the rows whose label somebody has looked at again and called right."""
+        if not self.store.exists():
+            return set()
+        with LabelStore(self.store) as kept:
+            last = {change.key: change for change in kept.history()}
+        right = {key: change.new for key, change in last.items() if change.new is not None and change.by == CONFIRMED}
+        return set(self._keys.rows_of(right)[0])
+
     def to_learn_from(self) -> NDArray[np.str_]:
         """Return the labels (N,) that a classifier may use.
 
         Where the file knows the label of every window, those given by hand alone: all else is there to compare with.
         """
-        given = self.given()
-        return _over(np.full(len(self._file), ""), given.hand) if (self._file != "").all() else given.all
+        return self.by_hand() if (self._file != "").all() else self.given().all
 
     def codes(self, labels: Iterable[str]) -> NDArray[np.int32]:
         """Return the numbers of names of labels, -1 for none."""
@@ -106,7 +122,7 @@ class HandLabels:
         with LabelStore(self.store) as kept:
             return kept.can_undo()
 
-    def set(self, rows: Sequence[int], label: str | None) -> None:
+    def set(self, rows: Sequence[int], label: str | None, by: str = BY) -> None:
         """Give windows a label, or take the labels that were given by hand away."""
         name = _checked(label)
         if name is None and not self.store.exists():
@@ -116,9 +132,13 @@ class HandLabels:
             keys = self._keys.keys_of(rows, now)
             if name is not None:
                 kept.add_names(self._in_file)  # the keys that the page shows stay theirs, whatever the file knows later
-                kept.set(keys, _as_stored(name, now.values()), BY)
+                kept.set(keys, _as_stored(name, now.values()), by)
             elif given := [key for key in keys if key in now]:
                 kept.remove(given, BY)
+            elif any(row in self._keys.rows_of(now)[0] for row in rows):
+                raise InputError(
+                    "The label is that of a range, which lies over the window. Take it away there: press o."
+                )
 
     def change(self, ranges: Mapping[Key, str | None]) -> None:
         """Give ranges of recordings their labels, or take them away with None, as one action that one undo takes back.
@@ -166,10 +186,6 @@ def _checked(label: str | None) -> str | None:
             f"{quoted(name)}."
         )
     return name
-
-
-def _in_seconds(key: Key) -> bool:
-    return not isinstance(key, str) and not isinstance(key[1], str)
 
 
 def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:

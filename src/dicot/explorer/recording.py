@@ -100,16 +100,9 @@ class Detail:
         one, tiles = self.levels[level], -(-len(self.levels[level].first) // TILE)
         if not 0 <= number < tiles:
             raise InputError(f"Level {level} has no tile {number}; its tiles are 0 to {tiles - 1}.")
-        own = slice(number * TILE, (number + 1) * TILE)
-        times, values = (one.first,), (one.low,)
-        if level:
-            times, values = (one.first, one.last), (one.low, one.high)
-        return b"".join(
-            [
-                *(time[own].astype("<f8").tobytes() for time in times),
-                *(part[:, own].astype("<f4").tobytes() for part in values),
-            ]
-        )
+        own, kinds = slice(number * TILE, (number + 1) * TILE), 2 if level else 1
+        times = [part[own].astype("<f8").tobytes() for part in (one.first, one.last)[:kinds]]
+        return b"".join(times + [part[:, own].astype("<f4").tobytes() for part in (one.low, one.high)[:kinds]])
 
 
 def _coarser(level: Level, size: int) -> Level:
@@ -155,6 +148,7 @@ class Recordings:
     def __init__(self, known: Vectors, series: Series, labels: HandLabels) -> None:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
+        self._dates = known.start_time
         self._firsts = np.unique(self._rows_of, return_index=True)[1]
         self._series, self._labels = series, labels
         self._held: dict[int, Detail] = {}
@@ -183,10 +177,12 @@ class Recordings:
         return found
 
     def begun(self) -> dict[str, float]:
-        """Return the dates from which times count, of the recordings that have one and are at hand."""
-        with self._lock:
-            held = {str(self.names[number]): detail.origin for number, detail in self._held.items()}
-        return {name: origin for name, origin in held.items() if origin is not None}
+        """Return the date from which times count, in seconds since 1970, of every recording that has one."""
+        if self._dates is None:
+            return {}
+        seconds = self._dates[self._firsts].astype("datetime64[us]").astype(np.int64) / 1e6 - self._start[self._firsts]
+        known = ~np.isnat(self._dates[self._firsts])
+        return dict(zip(self.names[known].tolist(), seconds[known].tolist(), strict=True))
 
     def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions."""
