@@ -474,7 +474,7 @@ def test_why_is_drawn_behind_the_series_and_others_labels_beside_it(visit: Visit
     small.why = lambda row: {"row": row, **answer}  # type: ignore[method-assign]
     with served(small) as address:
         page = visit(f"{address}?token={TOKEN}")
-        assert "2 of 2 the same" in page.inner_text("#stores")
+        assert "2 of 2" in page.inner_text("#stores")
         page.evaluate("dicot.pin(9)")
         pinned(page, 9)
         page.keyboard.press("y")
