@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, final
 
@@ -40,10 +40,7 @@ class Tag(NamedTuple):
         """Refuse a label or a group that is told elsewhere and is a column of the file as well."""
         for role, where in self.elsewhere:
             if (name := getattr(reading, role)) in columns:
-                raise InputError(
-                    f"{role}={name!r} is {where}, and a column of the file. Rename one of them, so that it is clear "
-                    "which is meant."
-                )
+                raise InputError(f"{role}={name!r} is {where}, and a column of the file as well. Rename one of them.")
 
     def put_on(self, one: Recording) -> dict[str, Any]:
         """Return the fields of a recording that are told elsewhere."""
@@ -53,7 +50,7 @@ class Tag(NamedTuple):
 
     def digest(self) -> str:
         """Name all that it says."""
-        return hashlib.sha256(repr(tuple(self)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr(self[:3]).encode()).hexdigest()[:16]
 
 
 NOTHING = Tag()
@@ -95,18 +92,13 @@ def tags_of(source: Source, files: Mapping[str, Path | str], reading: Reading) -
     if path is None and not pattern:
         return {}
     fields = pattern.fields if pattern else ()
-    with naming(path or Path()):
-        table = None if path is None else _Table(path, files, reading, fields)
-    if table is not None and not any(table.owners):
-        said = (
-            f"{path} names none of the {len(files)} recordings: it has {listed([*dict.fromkeys(table.keys)])}, and these are "
-            f"{listed(list(files))}."
-        )
-        if reading.table:
-            raise InputError(f"{said} Correct its column {table.key!r}.")
-        warnings.warn(f"{said} It is not used.", DicotWarning, stacklevel=2)
-        return tags_of(source, files, reading.replace(table=""))
     called = {role: getattr(reading, role) or role for role in ROLES}
+    table = None if path is None else _Table(path, files, called)
+    if table is not None and (problem := table.problem(called, fields, files)):
+        if reading.table:
+            raise InputError(f"{path}: {problem}")
+        warnings.warn(f"{path} is not used. {problem}", DicotWarning, stacklevel=2)
+        return tags_of(source, files, reading.replace(table=""))
     told = {role: f"a field of {reading.names!r}" for role, name in called.items() if name in fields}
     if pattern and not told:
         warnings.warn(
@@ -136,27 +128,33 @@ def tags_of(source: Source, files: Mapping[str, Path | str], reading: Reading) -
 class _Table:
     """A table of labels: a row for a recording, or for a range of one."""
 
-    def __init__(self, path: Path, files: Mapping[str, Path | str], reading: Reading, fields: tuple[str, ...]) -> None:
-        self.sheet = open_sheet(path)
-        names = self.sheet.rows[0]
-        self.key = next((name for name in _FILE if name in names), "")
-        if not self.key or ("start" in names) != ("end" in names):
-            raise InputError(
-                "A table of labels has a column file (or recording), a column label, and start and end where it holds "
-                f"ranges; it has {listed(names)}. Add what is missing."
-            )
-        called = {role: getattr(reading, role) or role for role in ROLES}
-        if both := [role for role, name in called.items() if name in fields and name in names]:
-            name = called[both[0]]
-            raise InputError(f"{both[0]}={name!r} is a field of {reading.names!r} and a column. Rename one of them.")
-        columns = columns_of(self.sheet, [self.key, *called.values()])
-        self.keys: list[str] = as_text(columns[self.key]).tolist()
+    def __init__(self, path: Path, files: Mapping[str, Path | str], called: Mapping[str, str]) -> None:
+        with naming(path):
+            self.sheet = open_sheet(path)
+            names = self.sheet.rows[0]
+            key = next((name for name in _FILE if name in names), "")
+            if not key or ("start" in names) != ("end" in names):
+                raise InputError(
+                    "A table of labels has a column file (or recording), a column label, and start and end where it "
+                    f"holds ranges; this has {listed(names)}. Add what is missing."
+                )
+            columns = columns_of(self.sheet, [key, *called.values()])
+        self.keys: list[str] = as_text(columns[key]).tolist()
         self.values = {role: _cells(columns[name]) for role, name in called.items() if name in columns}
-        if reading.table and not self.values:
-            raise InputError(f"It has no column {called['label']!r}. {did_you_mean(called['label'], names)}")
         self.spans = [_cells(columns[name]) for name in ("start", "end") if name in columns]
         named = _named(files)
-        self.owners = [named.get(key.replace("\\", "/").removeprefix("./"), []) for key in self.keys]
+        self.owners = [named.get(text.replace("\\", "/").removeprefix("./"), []) for text in self.keys]
+
+    def problem(self, called: Mapping[str, str], fields: Collection[str], files: Collection[str]) -> str:
+        """Say why it cannot be used; nothing where it can."""
+        if both := [role for role in self.values if called[role] in fields]:
+            return f"{both[0]}={called[both[0]]!r} is a column of it and a field of the names. Rename one of them."
+        if not self.values:
+            return f"It has no column {called['label']!r}. {did_you_mean(called['label'], self.sheet.rows[0])}"
+        if not any(self.owners):
+            keys = listed([*dict.fromkeys(self.keys)])
+            return f"It names none of the {len(files)} recordings, {listed([*files])}, but {keys}. Correct these names."
+        return ""
 
     def put_on(self, tags: dict[str, Tag]) -> None:
         """Put what the rows say into the tags of their recordings."""
