@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.classify import given_labels
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -51,7 +50,7 @@ def why(
     index.vectors([row])  # refuses a number that no row has
     near = index.overlapping(row) if known.placed else np.array([row])
     unlabelled = labels is None and (known.label is None or not labelled(known.label).any())
-    given = None if unlabelled else given_labels(vectors, known, labels)
+    given = None if unlabelled else opt.labels_of(vectors, known, labels)
     asked = opt.row_meant(index, target, "--target") if target is not None and "@" in target else target
     with naming(vectors):
         embedder = model_behind(known.model, model)
