@@ -210,6 +210,12 @@ EVERY_CALL = [
     ("GET", "/api/why"),
     ("POST", "/api/classify"),
     ("POST", "/api/export"),
+    ("GET", "/api/recordings"),
+    ("GET", "/api/recordings/0"),
+    ("GET", "/api/recordings/0/tile?level=0&tile=0"),
+    ("GET", "/api/recordings/0/ranges"),
+    ("POST", "/api/recordings/0/ranges"),
+    ("GET", "/api/ranges/csv"),
     ("GET", "/api/no-such-thing"),
     ("GET", "/api"),
 ]
@@ -217,6 +223,7 @@ EVERY_CALL = [
 
 def test_every_call_of_the_interface_is_tried_below(client: Any) -> None:
     paths = {path.partition("?")[0].replace("columns/label", "columns/{name}") for _, path in EVERY_CALL}
+    paths = {path.replace("recordings/0", "recordings/{number}").replace("/csv", "/{form}") for path in paths}
     assert {route.path for route in client.app.routes if route.path.startswith("/api")} <= paths
 
 

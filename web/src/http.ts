@@ -1,5 +1,6 @@
 /** The server of `dicot explore` as a source. */
 
+import { HttpRecordings } from "./recording/source";
 import type { About, Codes, Column, Context, Doubts, Labels, Neighbours, Series, Source, Suggestions, Verdict, Why } from "./source";
 
 const KEY = "dicot-token";
@@ -16,6 +17,8 @@ export function takeToken(): string {
 }
 
 export class HttpSource implements Source {
+  readonly recordings = new HttpRecordings((path, body) => this.ask(path, body));
+
   constructor(private readonly token: string) {}
 
   private async ask(path: string, body?: unknown): Promise<Response> {
@@ -78,7 +81,7 @@ export class HttpSource implements Source {
     return this.json("labels", { rows, label: name, confirm });
   }
 
-  undo(): Promise<Labels & { undone: number[] }> {
+  undo(): Promise<Labels & { undone: number[]; any?: boolean }> {
     return this.json("undo", {});
   }
 

@@ -15,6 +15,7 @@ import { PointMap } from "./map/map";
 import { Memory } from "./memory";
 import { Panel } from "./panel";
 import { Queue } from "./queue";
+import { Reader } from "./recording/reader";
 import { startSearch } from "./search";
 import { SelectionBar } from "./selection";
 import { Session } from "./session";
@@ -31,6 +32,8 @@ export interface Handle {
   ready: Promise<void>;
   /** Where a window's point is, in pixels of the browser window. */
   screen(row: number): { x: number; y: number };
+  /** Where a time of the recording is that is open. */
+  moment(time: number): { x: number; labels: number; predictions: number };
   /** Selects windows as the lasso does. */
   select(rows: number[]): void;
   /** Pins a window as a click does, or none. */
@@ -88,13 +91,16 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   const filters = new Filters(session, memory);
   const table = new Table(session, memory);
   const why = startWhy(session, cache);
-  startKeys(keyTable({ session, map, panel, queue, doubts, bar, drawer, filters, table, why, labelPinned }));
+  const reader = startReader(session, dark, queue);
+  startKeys(keyTable({ session, map, panel, queue, doubts, bar, drawer, reader, filters, table, why, labelPinned }), reader);
   await Promise.all([session.loadLabels(), firstColours(session, memory.last.colour), filters.restore()]);
   session.colouring.listen((now) => memory.keep({ colour: now?.column.name }));
   const pinned = memory.last.pinned ?? null;
   session.pinned.listen((row) => memory.keep({ pinned: row }));
   if (pinned !== null && pinned < about.n) session.pinned.value = pinned;
+  await reader?.restore();
   window.dicot.screen = (row) => map.screen(row);
+  if (reader !== null) window.dicot.moment = (time) => reader.screen(time);
   window.dicot.select = (rows) => (session.selection.value = rows);
   window.dicot.pin = (row) => (session.pinned.value = row);
   return session;
@@ -136,6 +142,18 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
   need("zoom-out").addEventListener("click", () => map.zoom(1 / 1.5));
   need("zoom-reset").addEventListener("click", () => map.reset());
   return map;
+}
+
+/** The large view of recordings, where they are at hand. */
+function startReader(session: Session, dark: Signal<boolean>, queue: Queue): Reader | null {
+  const { recordings } = session.source;
+  const there = recordings !== undefined && session.about.value.recordings === true;
+  const reader = there ? new Reader(session, recordings, dark, () => void undoLast(session, queue)) : null;
+  for (const name of ["open-recording", "recordings-button"]) {
+    need(name).hidden = reader === null;
+    need(name).addEventListener("click", () => void reader?.enter());
+  }
+  return reader;
 }
 
 /** As they were, or labels first where there are any, since they are what the user works on. */
@@ -197,13 +215,14 @@ interface Parts {
   doubts: DoubtList;
   bar: SelectionBar;
   drawer: ContextDrawer;
+  reader: Reader | null;
   filters: Filters;
   table: Table;
   why(): void;
   labelPinned: Give;
 }
 
-function keyTable({ session, map, panel, queue, doubts, bar, drawer, filters, table, why, labelPinned }: Parts): Key[] {
+function keyTable({ session, map, panel, queue, doubts, bar, drawer, reader, filters, table, why, labelPinned }: Parts): Key[] {
   const labelBy = (event: KeyboardEvent): void => {
     const name = session.names.value[Number(event.key) - 1];
     const rows = session.selection.value;
@@ -263,6 +282,7 @@ function keyTable({ session, map, panel, queue, doubts, bar, drawer, filters, ta
       run: () => (session.pinned.value = session.stepped.value ?? session.pinned.value ?? map.middle()),
     },
     context !== undefined && { keys: ["r"], shown: "r", does: "show the pinned window in its recording", run: () => void drawer.toggle() },
+    reader !== null && { keys: ["o"], shown: "o", does: "open its whole recording, to label ranges", run: () => void reader.enter() },
     session.source.why !== undefined && { keys: ["y"], shown: "y", does: "why: what made the difference to the pinned window", run: why },
     { keys: ["f"], shown: "f", does: "filter windows", run: () => filters.toggle() },
     { keys: ["x"], shown: "x", does: "clear all filters", run: () => filters.clear() },
@@ -297,4 +317,4 @@ ready.catch((error: unknown) => {
 const early = (): never => {
   throw new Error("Await dicot.ready first.");
 };
-window.dicot = { ready, screen: early, select: early, pin: early };
+window.dicot = { ready, screen: early, moment: early, select: early, pin: early };

@@ -142,13 +142,23 @@ export class Session {
     this.status.say(name === null ? `Removed the label of ${windows(rows.length)}.` : `Labelled ${windows(rows.length)} “${name}”.`);
   }
 
+  /** Changes labels in another way than by windows, in order with all else; the map follows. */
+  change<T extends Labels>(action: () => Promise<T>): Promise<T> {
+    return this.inOrder(async () => {
+      const answer = await action();
+      this.take(answer);
+      await this.refresh(["label"]);
+      return answer;
+    });
+  }
+
   undo(): Promise<number[]> {
     return this.await(async () => {
       const answer = await this.source.undo();
       this.take(answer);
       await this.refresh(["label"]);
       const count = answer.undone.length;
-      this.status.say(count === 0 ? "There is nothing to undo." : `Undone: the label of ${windows(count)} is as before.`);
+      this.status.say(count === 0 ? (answer.any ? "Undone." : "There is nothing to undo.") : `Undone: the label of ${windows(count)} is as before.`);
       return answer.undone;
     });
   }
@@ -162,14 +172,6 @@ export class Session {
   /** Labels that are probably wrong, among the windows that are shown. */
   doubts(): Promise<Doubts | undefined> {
     return this.await(async () => this.source.doubts?.());
-  }
-
-  /** Reads the labels again after something else than `label` has changed them. */
-  refreshLabels(): Promise<void> {
-    return this.inOrder(async () => {
-      this.take(await this.source.labels());
-      await this.refresh(["label"]);
-    });
   }
 
   /** A table of the selection, or of everything labelled where nothing is selected. */

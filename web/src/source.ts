@@ -1,5 +1,7 @@
 /** Where the page's data come from: a server (http.ts) or the page itself (inline.ts). */
 
+import type { RecordingSource } from "./recording/source";
+
 export type Time = number | string;
 
 export interface Column {
@@ -17,6 +19,8 @@ export interface About {
   rate: number | null;
   /** Whether the values of the windows are at hand. */
   series: boolean;
+  /** Whether whole recordings are. */
+  recordings?: boolean;
   columns: Column[];
   labels: string[];
   /** Labels of other people, beside those that are written to. */
@@ -124,12 +128,14 @@ export interface Source {
   labels(): Promise<Labels>;
   /** With `confirm` the label was looked at again: it is not doubted any more. */
   label(rows: number[], name: string | null, confirm?: boolean): Promise<Labels>;
-  undo(): Promise<Labels & { undone: number[] }>;
+  /** `any` tells whether anything was taken back; a range may lie on no window. */
+  undo(): Promise<Labels & { undone: number[]; any?: boolean }>;
   export(rows: number[]): Promise<Blob>;
   context?(row: number): Promise<Context>;
   /** Windows that `hidden` marks are not suggested. */
   suggest?(k: number, hidden: Uint8Array | null): Promise<Suggestions>;
   classify?(): Promise<Verdict>;
+  recordings?: RecordingSource;
   doubts?(): Promise<Doubts>;
   why?(row: number): Promise<Why>;
 }

@@ -1,7 +1,7 @@
 """Labels by row: those given by hand, in a label store as `dicot label` writes it, over those of the file."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -37,6 +37,7 @@ class Given(NamedTuple):
     lost: list[Key]  # keys that are on no window
     all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
     names: list[str]  # every label in the order of its number key, as the store keeps it; then the file's
+    ranges: dict[tuple[str, float, float], str]  # every key with times in seconds, the oldest first
 
 
 @final
@@ -70,7 +71,12 @@ class HandLabels:
         rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
         names = dict.fromkeys([*map(as_text, kept), *self._in_file])
-        given = Given(hand, lost, _over(self._file, hand), list(names))
+        ranges = {
+            (key[0], float(key[1]), float(key[2])): as_text(label)
+            for key, label in current.items()
+            if not isinstance(key, str) and not isinstance(key[1], str)
+        }
+        given = Given(hand, lost, _over(self._file, hand), list(names), ranges)
         # A file may change twice within one tick of its clock: what changed just now is read again the next time.
         if all(now - changed > TICK for changed, *_ in looks):
             self._read = looks, given
@@ -127,14 +133,9 @@ class HandLabels:
 
     def set(self, rows: Sequence[int], label: str | None, by: str = BY) -> None:
         """Give windows a label, or take the labels that were given by hand away."""
-        name = None if label is None else label.strip()
+        name = _checked(label)
         if name is None and not self.store.exists():
             return
-        if name is not None and (not name or len(name) > LONGEST or not name.isprintable() or name == "-1"):
-            raise InputError(
-                f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
-                f"{quoted(name)}."
-            )
         with LabelStore(self.store) as kept:
             now = kept.current()
             keys = self._keys.keys_of(rows, now)
@@ -143,6 +144,30 @@ class HandLabels:
                 kept.set(keys, _as_stored(name, now.values()), by)
             elif given := [key for key in keys if key in now]:
                 kept.remove(given, BY)
+            elif any(row in self._keys.rows_of(now)[0] for row in rows):
+                raise InputError(
+                    "The label is that of a range, which lies over the window. Take it away there: press o."
+                )
+
+    def change(self, ranges: Mapping[Key, str | None]) -> None:
+        """Give ranges of recordings their labels, or take them away with None, as one action that one undo takes back.
+
+        A range keeps its label while it is moved: the old place loses it and the new one gets it.
+        """
+        names = {key: _checked(label) for key, label in ranges.items()}
+        with LabelStore(self.store) as kept:
+            now = kept.current()
+            if bare := [key for key, name in names.items() if name is None and key not in now]:
+                raise InputError(f"There is no label on {bare[0]!r}: somebody else took it away. Load the page again.")
+            kept.add_names(self._in_file)
+            kept.change({k: None if name is None else _as_stored(name, now.values()) for k, name in names.items()}, BY)
+
+    def exported(self, form: str, begun: Mapping[str, float]) -> str:
+        """Return all labels as a table ("csv") or as tasks of Label Studio ("json")."""
+        if not self.store.exists():
+            raise InputError("There is nothing to export: label some ranges or windows first.")
+        with LabelStore(self.store) as kept:
+            return kept.to_csv(begun) if form == "csv" else kept.to_json(begun)
 
     def undo(self) -> list[int]:
         """Take back what was labelled last, whoever did it, and return the rows that changed."""
@@ -160,6 +185,16 @@ class HandLabels:
                 one = file.stat()
                 looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
         return tuple(looks)
+
+
+def _checked(label: str | None) -> str | None:
+    name = None if label is None else label.strip()
+    if name is not None and (not name or len(name) > LONGEST or not name.isprintable() or name == "-1"):
+        raise InputError(
+            f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
+            f"{quoted(name)}."
+        )
+    return name
 
 
 def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:

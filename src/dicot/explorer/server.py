@@ -8,7 +8,7 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any, final
+from typing import Annotated, Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,6 +161,19 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         model_config = ConfigDict(extra="forbid")
         rows: list[StrictInt] = Field(min_length=1, max_length=len(workspace))
 
+    class Between(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        start: float = Field(allow_inf_nan=False)
+        end: float = Field(allow_inf_nan=False)
+
+    class Changed(BaseModel):
+        """A range as it was, if it was there, and as it shall be, if it shall stay."""
+
+        model_config = ConfigDict(extra="forbid")
+        before: Between | None
+        after: Between | None
+        label: str | None
+
     class Wanted(BaseModel):
         model_config = ConfigDict(extra="forbid")
         k: StrictInt = Field(ge=1, le=MOST)
@@ -246,8 +259,9 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.post("/api/undo")
     def undo() -> dict[str, Any]:
+        any_left = workspace.labels.can_undo()
         undone = workspace.labels.undo()
-        return {**workspace.labelled(), "undone": undone}
+        return {**workspace.labelled(), "undone": undone, "any": any_left}
 
     @app.post("/api/suggest")
     def suggest(wanted: Wanted) -> dict[str, Any]:
@@ -276,6 +290,41 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
             media_type="text/csv",
             headers={"Content-Disposition": 'attachment; filename="windows.csv"'},
         )
+
+    @app.get("/api/recordings")
+    def recordings() -> dict[str, Any]:
+        return {"recordings": workspace.whole().about()}
+
+    @app.get("/api/recordings/{number}")
+    def recording(number: int) -> dict[str, Any]:
+        return workspace.whole().detail(number).about()
+
+    @app.get("/api/recordings/{number}/tile")
+    def tile(number: int, level: int, tile: int) -> Response:
+        values = workspace.whole().detail(number).tile(level, tile)
+        return Response(values, media_type="application/octet-stream")
+
+    @app.get("/api/recordings/{number}/ranges")
+    def ranges(number: int) -> dict[str, Any]:
+        return workspace.along(number)
+
+    @app.post("/api/recordings/{number}/ranges")
+    def change(number: int, given: Changed) -> dict[str, Any]:
+        whole = workspace.whole()
+        if (given.after is None) != (given.label is None) or given.before is given.after is None:
+            raise InputError("A range that stays has a label, and one that goes has none.")
+        changes: dict[Any, str | None] = {}
+        if given.before is not None:
+            changes[whole.key(number, given.before.start, given.before.end)] = None
+        if given.after is not None:
+            changes[whole.place(number, given.after.start, given.after.end)] = given.label
+        workspace.labels.change(changes)
+        return {**workspace.labelled(), **workspace.along(number)}
+
+    @app.get("/api/ranges/{form}")
+    def export_ranges(form: Literal["csv", "json"]) -> Response:
+        kind = {"csv": "text/csv", "json": "application/json"}[form]
+        return Response(workspace.labels.exported(form, workspace.whole().begun()), media_type=kind)
 
     return app
 

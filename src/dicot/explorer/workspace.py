@@ -18,6 +18,7 @@ from dicot.data.inspection import decimate
 from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
+from dicot.explorer.recording import Recordings
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.folder import TIMES
 from dicot.store.search import EmbeddingIndex
@@ -33,7 +34,6 @@ SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
 MANY = 2000  # windows from which an accuracy is measured once, not five times over: it takes 20 s for 20,000
 DIGITS = 6  # of a value that is drawn
-DOUBTFUL = 0.2  # a label less probable is shown: who looks at each may see more than `dicot label check` lists
 
 Codes = NDArray[np.int32] | NDArray[np.float32] | NDArray[np.float64]
 Numbers = NDArray[np.float32] | NDArray[np.float64]
@@ -81,6 +81,7 @@ class ExplorerWorkspace:
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
         texts = {"group": known.group, "recording": known.recording}
         self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
+        self.recordings = Recordings(known, series, labels) if series and series.recorded and known.placed else None
         self._prediction: Prediction | None = None
         self._embedder: Any = None  # loaded at the first question why
         self._classifying = Lock()
@@ -96,6 +97,7 @@ class ExplorerWorkspace:
             "channels": list(self.series.channels) if self.series else [],
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
+            "recordings": self.recordings is not None,
             "columns": [
                 {"name": name, "title": title, "kind": kind if categories is None else "category"}
                 | ({} if categories is None else {"categories": categories})
@@ -193,6 +195,17 @@ class ExplorerWorkspace:
             "channels": plain(decimate(around.values, CONTEXT_POINTS)),
         }
 
+    def along(self, recording: int) -> dict[str, Any]:
+        """Return what labels and predictions say along a recording."""
+        found = self._prediction
+        return self.whole().said(recording, None if found is None else found.label)
+
+    def whole(self) -> Recordings:
+        """Return the recordings for the large view; an error where they are not at hand."""
+        if self.recordings is None:
+            raise InputError("The recordings of these windows are not at hand. Name what was embedded: --data.")
+        return self.recordings
+
     def neighbours(self, row: int, k: int) -> tuple[list[int], list[float]]:
         """Return the k windows most like one, and their cosine distances; what overlaps it is left out."""
         distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.overlapping(row))
@@ -236,7 +249,7 @@ class ExplorerWorkspace:
         with self._classifying:
             given, known = self.labels.given().all, self.known
             _, groups = known.held_together(2) or ("", None)
-            found = probably_wrong(known.x, given, groups, below=DOUBTFUL)
+            found = probably_wrong(known.x, given, groups)
         confirmed = self.labels.confirmed()
         left = [doubt for doubt in found if doubt.row not in confirmed]
         count = int(np.count_nonzero(given != ""))
