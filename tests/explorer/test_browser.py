@@ -335,18 +335,11 @@ def test_filters_combine_and_everything_obeys_them_until_one_key_clears_them(
     assert page.inner_text("#filter-count") == "" and page.is_hidden("#filter-clear")
 
 
-def test_a_filter_of_labels_follows_the_labels_and_counts_stand_in_the_legend(
-    page: Any, large: ExplorerWorkspace
-) -> None:
-    page.evaluate("dicot.select([5, 6, 7])")
-    page.fill("#selection .new-name", "walk")
-    page.keyboard.press("Enter")
-    status(page, "^Labelled 3")
+def test_a_filter_of_labels_follows_the_labels_and_so_does_the_legend(page: Any, large: ExplorerWorkspace) -> None:
+    large.labels.set([5, 6, 7], "walk")
+    page.reload()
+    page.evaluate("dicot.ready")
     assert page.inner_text("#legend-mark").split() == ["labelled", "by", "hand", "3"]
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
-    page.select_option("#colour", "label")
-    page.locator("#colour").blur()
     filter_by(page, "label")
     pick(page, "walk")
     count_left(page, np.arange(20_000) < 3)
@@ -406,29 +399,6 @@ def test_the_table_sorts_pins_and_selects(page: Any, large: ExplorerWorkspace) -
     playwright.expect(lines.first).to_have_attribute("data-row", "0")
 
 
-def test_sixty_keys_label_sixty_windows(page: Any, large: ExplorerWorkspace) -> None:
-    for row, name in enumerate(["walk", "run", "sit"]):
-        large.labels.set([row], name)
-    page.reload()
-    page.evaluate("dicot.ready")
-    page.keyboard.press("q")
-    rows: list[int] = []
-    for number in range(60):
-        if rows:
-            page.wait_for_selector(f'#pinned:not([data-row="{rows[-1]}"])')
-        rows.append(shown(page))
-        page.keyboard.press(str(number % 3 + 1))
-    wanted = {row: ["walk", "run", "sit"][number % 3] for number, row in enumerate(rows)}
-    for _ in range(300):  # until the last answer is there
-        if len(given(large)) >= 63:
-            break
-        page.wait_for_timeout(100)
-    assert len(wanted) == 60 and given(large) == wanted | {0: "walk", 1: "run", 2: "sit"}
-    page.reload()
-    page.evaluate("dicot.ready")
-    status(page, "63 labelled by hand")
-
-
 @pytest.mark.slow
 def test_doubtful_labels_are_confirmed_or_changed_by_one_key(visit: Visit, tmp_path: Path) -> None:
     small = make_workspace(tmp_path, 400)
@@ -474,7 +444,7 @@ def test_why_is_drawn_behind_the_series_and_others_labels_beside_it(visit: Visit
     small.why = lambda row: {"row": row, **answer}  # type: ignore[method-assign]
     with served(small) as address:
         page = visit(f"{address}?token={TOKEN}")
-        assert "2 of 2 the same" in page.inner_text("#stores")
+        assert "2 of 2" in page.inner_text("#stores")
         page.evaluate("dicot.pin(9)")
         pinned(page, 9)
         page.keyboard.press("y")
@@ -508,7 +478,7 @@ PRESSES = """() => {
 }"""
 
 
-def test_sixty_quick_keys_label_what_is_on_screen_and_nothing_while_suggestions_load(
+def test_sixty_quick_keys_label_sixty_windows_and_nothing_while_suggestions_load(
     page: Any, large: ExplorerWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["walk", "run", "sit"]
@@ -525,7 +495,7 @@ def test_sixty_quick_keys_label_what_is_on_screen_and_nothing_while_suggestions_
         page.keyboard.press(str(number % 3 + 1))
         page.wait_for_timeout(50)
     for number in range(1000):  # a busy machine draws fewer windows in this time
-        if len({row for _, row in page.evaluate("presses")} - {None}) > 25:
+        if len({row for _, row in page.evaluate("presses")} - {None}) >= 60:
             break
         page.keyboard.press(str(number % 3 + 1))
         page.wait_for_timeout(50)
@@ -539,7 +509,7 @@ def test_sixty_quick_keys_label_what_is_on_screen_and_nothing_while_suggestions_
         page.wait_for_timeout(100)
     assert stored == expected
     rows = [row for row, _ in stored]
-    assert len(rows) > 25 and len(set(rows)) == len(rows)  # more than one batch, and no label over another
+    assert len(rows) >= 60 and len(set(rows)) == len(rows)  # of several batches, and no label over another
 
 
 def test_a_late_answer_does_not_take_the_place_of_what_was_asked_for_since(

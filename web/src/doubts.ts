@@ -114,17 +114,21 @@ export class DoubtList {
     const listed = shown.slice(0, most);
     const series = listed.length === 0 ? [] : await this.cache.get(listed.map(({ row }) => row));
     if (shown.length !== this.shown().length) return; // drawn again in the meantime
-    const lines = listed.map(({ row, label, suggestion, confidence }, i) =>
+    const lines = listed.map(({ row, label, given, suggestion, confidence }, i) =>
       h(
         "button",
-        { type: "button", class: "doubt", "data-row": row, click: () => (this.session.pinned.value = row) },
+        { type: "button", class: "doubt", "data-row": row, title: `${label} has a probability of ${percent(given)}, ${suggestion} of ${percent(confidence)}`, click: () => (this.session.pinned.value = row) },
         h("span", { class: "doubt-names" }, h("s", {}, label), " ", h("strong", {}, suggestion)),
         h("span", { class: "doubt-place" }, address(series[i]) || `Window ${row}`),
-        h("span", { class: "count" }, `${Math.round(100 * confidence)} %`),
+        h("span", { class: "count" }, percent(given)),
       ),
     );
     this.list.replaceChildren(...lines);
     if (shown.length > most) this.list.append(h("p", { class: "hint" }, `${shown.length - most} more come as these are answered.`));
     this.point(this.session.pinned.value);
   }
+}
+
+function percent(part: number): string {
+  return part < 0.001 ? "< 0.1 %" : `${(100 * part).toFixed(1)} %`;
 }

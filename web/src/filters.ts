@@ -1,7 +1,7 @@
 /** Which windows are shown: by names, or by numbers between two ends. Filters combine: a window passes all of them. */
 
 import { h, need, svg } from "./dom";
-import { number, utc } from "./format";
+import { number, seconds, utc } from "./format";
 import { tally } from "./legend";
 import type { Memory } from "./memory";
 import type { Session } from "./session";
@@ -195,23 +195,23 @@ export class Filters {
     const time = column.kind === "time";
     const ends = (["low", "high"] as const).map((end) => {
       const value = own?.[end] ?? null;
-      const shown = end === "low" ? least : most;
       const field = h("input", {
-        type: time ? "datetime-local" : "number",
-        step: time ? 1 : "any",
-        value: value === null ? "" : time ? utc(value).replace(" ", "T") : value,
-        placeholder: time ? "" : number(shown),
+        type: time ? "text" : "number",
+        step: "any",
+        value: value === null ? "" : time ? utc(value) : value,
+        placeholder: show(column, end === "low" ? least : most),
         "aria-label": `${end === "low" ? "From" : "To"}, ${column.title}`,
       });
       field.addEventListener("change", () => {
-        const [low, high] = ends.map((one) => (one.value === "" ? null : time ? Date.parse(`${one.value}Z`) / 1000 : Number(one.value)));
-        this.set(column.name, low === null && high === null ? null : { low, high });
+        const [low, high] = ends.map(({ value: text }) => (text.trim() === "" ? null : time ? instant(text) : Number(text)));
+        if (Number.isNaN(low) || Number.isNaN(high)) this.session.status.fail("A time is written as 2026-03-02 08:00:00, in UTC.");
+        else this.set(column.name, low === null && high === null ? null : { low, high });
       });
       return field;
     });
     const span = h("div", { class: "ramp-ends" }, h("span", {}, show(column, least)), h("span", {}, show(column, most)));
-    const unit = time ? [h("p", { class: "hint" }, "Times are UTC.")] : [];
-    return [h("div", {}, picture, span), h("div", { class: "filter-ends" }, h("label", {}, "from", ends[0]), h("label", {}, "to", ends[1])), ...unit];
+    const fields = h("div", { class: time ? "filter-ends times" : "filter-ends" }, h("label", {}, "from", ends[0]), h("label", {}, "to", ends[1]));
+    return [h("div", {}, picture, span), fields];
   }
 }
 
@@ -227,13 +227,19 @@ function leaveOut(mask: Uint8Array, { names, low, high }: Filter, column: Column
   for (let row = 0; row < mask.length; row++) if (!(codes[row] >= from && codes[row] <= to)) mask[row] = 1;
 }
 
+/** Seconds since 1970 of a time in UTC as people write it; NaN where it is none. */
+function instant(text: string): number {
+  return Date.parse(`${text.trim().replace(" ", "T").replace(/Z$/, "")}${text.trim().length > 10 ? "Z" : ""}`) / 1000;
+}
+
 function spoken(column: Column, name: string | null): string {
   return name ?? (column.name === "label" ? "unlabelled" : "none");
 }
 
 /** A number of a column as its kind is read. */
 export function show(column: Column, value: number): string {
-  return column.kind === "time" ? utc(value) : number(value);
+  if (column.kind === "time") return utc(value);
+  return column.name === "start" ? seconds(value) : number(value);
 }
 
 function describe({ names, low, high }: Filter, column: Column | undefined): string {

@@ -9,7 +9,8 @@ export function number(value: number): string {
   return String(Number(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3)));
 }
 
-function seconds(value: number): string {
+/** Seconds to the millisecond. */
+export function seconds(value: number): string {
   return String(Number(value.toFixed(3)));
 }
 

@@ -192,11 +192,11 @@ function startTools(session: Session, bar: SelectionBar, queue: Queue): void {
 function startStores(session: Session): void {
   session.about.follow(({ stores }) => {
     need("stores").hidden = stores.length === 0;
-    need("stores-list").replaceChildren(
-      ...stores.map(({ name, count, both, same, kappa, sentence }) => {
-        const agreed = both === 0 ? "no window labelled by both" : `${same} of ${both} the same`;
+    need("stores").replaceChildren(
+      ...stores.map(({ name, both, same, kappa, sentence }) => {
+        const agreed = both === 0 ? "nothing in common" : `${same} of ${both}`;
         const size = typeof kappa === "number" ? `κ ${kappa.toFixed(2)}` : "";
-        return h("div", { title: sentence ?? "" }, h("dt", {}, name), h("dd", {}, h("strong", {}, size), `${agreed}; ${windows(count)}`));
+        return h("p", { title: sentence ?? "No window was labelled by both." }, h("span", { class: "entry-name" }, name), h("strong", {}, size), h("span", { class: "count" }, agreed));
       }),
     );
   });

@@ -105,7 +105,7 @@ export class Session {
     const column = this.column(name);
     if (column === undefined) return null;
     const code = (await this.codes(column))[row];
-    if (column.kind === "number") return Number.isNaN(code) ? null : code;
+    if (column.kind !== "category") return Number.isNaN(code) ? null : code;
     return column.categories?.[code] ?? null;
   }
 

@@ -88,6 +88,8 @@ export interface Suggestions {
 export interface Doubt {
   row: number;
   label: string;
+  /** How probable the label is, by a classifier of the others, and how probable the suggestion. */
+  given: number;
   suggestion: string;
   confidence: number;
 }

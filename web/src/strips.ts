@@ -104,7 +104,7 @@ function bands({ effect, edges }: Why, each: number): SVGElement[] {
     pieces.flatMap((part, i) => {
       if (Math.abs(part) < 0.05) return []; // it would not be seen
       const [x, width] = [edges[i] * WIDTH, (edges[i + 1] - edges[i]) * WIDTH];
-      return [svg("rect", { class: part > 0 ? "why for" : "why against", x, y: channel * each, width, height: each, "fill-opacity": (0.4 * Math.abs(part)).toFixed(2) })];
+      return [svg("rect", { class: part > 0 ? "why for" : "why against", x, y: channel * each, width, height: each, "fill-opacity": ((part > 0 ? 0.42 : 0.25) * Math.abs(part)).toFixed(2) })];
     }),
   );
 }

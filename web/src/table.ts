@@ -12,7 +12,6 @@ const HEIGHT = 24; // pixels of a row
 const TALLEST = 8e6; // pixels that every browser can scroll over
 const SPARE = 4; // rows drawn beyond each end
 const FIRST = ["recording", "time", "start", "group", "label"];
-const WIDE = new Set(["recording", "time"]);
 
 type Sort = { name: string; descending: boolean } | null;
 
@@ -80,7 +79,7 @@ export class Table {
       if (turn !== this.turn) return;
       const fresh = this.codes.length === 0;
       [this.columns, this.codes] = [columns, codes];
-      const widths = columns.map(({ name, kind }) => (WIDE.has(name) ? 130 : kind === "category" ? 84 : 72));
+      const widths = columns.map(({ name, kind }) => (kind === "time" ? 150 : name === "recording" ? 130 : kind === "category" ? 88 : 104));
       this.place.style.setProperty("--columns", `64px ${widths.map((width) => `minmax(${width}px, ${width}fr)`).join(" ")}`);
       this.place.style.setProperty("--wide", `${widths.reduce((sum, width) => sum + width, 64)}px`);
       this.titles();

@@ -41,7 +41,7 @@ export function startWhy(session: Session, cache: SeriesCache): () => void {
         h("span", { class: "count" }, number(distance)),
       ),
     );
-    place.replaceChildren(h("p", {}, found.sentence), h("p", { class: "hint" }, "Orange stretches raise it, blue ones lower it."));
+    place.replaceChildren(h("p", {}, found.sentence), h("p", { class: "hint" }, "Green stretches add to it, the darker the more; red ones take away."));
     if (near.length > 0) place.append(h("h2", {}, "Nearest with a label"), h("div", { class: "doubt-list" }, ...near));
   };
   button.hidden = session.source.why === undefined;

@@ -54,6 +54,7 @@ class HandLabels:
         self._file = np.where(labelled(given), as_text(given), "")  # (N,) "": nothing
         self._in_file = _in_order(set(self._file.tolist()) - {""})
         self._names: list[str] = []
+        self._file_codes: NDArray[np.int32] | None = None
         self._lock = Lock()
         self._read: tuple[Any, Given] | None = None  # with what the file looked like before
 
@@ -109,6 +110,14 @@ class HandLabels:
             self._names = list(dict.fromkeys([*self._names, *seen]))
             numbers = {"": -1} | {name: number for number, name in enumerate(self._names)}
             return np.array([numbers[name] for name in values.tolist()], np.int32)[inverse]
+
+    def current_codes(self) -> NDArray[np.int32]:
+        """Return the number of every window's label (N,), -1 for none; of the file's they are looked up once."""
+        if self._file_codes is None:
+            self._file_codes = self.codes(self._file)
+        out, hand = self._file_codes.copy(), self.given().hand
+        out[list(hand)] = self.codes(hand.values())
+        return out
 
     def names(self) -> list[str]:
         """Return every name that was seen, by the number of its colour."""

@@ -34,7 +34,6 @@ SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
 MANY = 2000  # windows from which an accuracy is measured once, not five times over: it takes 20 s for 20,000
 DIGITS = 6  # of a value that is drawn
-DOUBTFUL = 0.2  # a label less probable is shown: who looks at each may see more than `dicot label check` lists
 
 Codes = NDArray[np.int32] | NDArray[np.float32] | NDArray[np.float64]
 Numbers = NDArray[np.float32] | NDArray[np.float64]
@@ -80,6 +79,8 @@ class ExplorerWorkspace:
         self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
         self.others, self._model = dict(others or {}), model
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
+        texts = {"group": known.group, "recording": known.recording}
+        self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
         self.recordings = Recordings(known, series, labels) if series and series.recorded and known.placed else None
         self._prediction: Prediction | None = None
         self._embedder: Any = None  # loaded at the first question why
@@ -114,7 +115,7 @@ class ExplorerWorkspace:
         known, seen, labels, found = self.known, self.overview, self.labels, self._prediction
         made: dict[str, Callable[[], Colouring]] = {}
         if labels.names():
-            made["label"] = lambda: Colouring("Label", labels.codes(labels.given().all), labels.names())
+            made["label"] = lambda: Colouring("Label", labels.current_codes(), labels.names())
         if found is not None:  # numbered as the labels are, so that colours agree
             made["prediction"] = lambda: Colouring("Prediction", labels.codes(found.label), labels.names())
             made["confidence"] = lambda: Colouring("Confidence", found.confidence)
@@ -125,9 +126,8 @@ class ExplorerWorkspace:
         made["cluster"] = lambda: Colouring("Cluster", seen.cluster, numbers)
         if (outlier := seen.outlier) is not None:
             made["outlier"] = lambda: Colouring("Outlier score", outlier)
-        for name, values in (("group", known.group), ("recording", known.recording)):
-            if values is not None:
-                made[name] = partial(_coded, name.capitalize(), values)
+        for name, coded in self._fixed.items():
+            made[name] = partial(Colouring, *coded)
         if (start := known.start) is not None:
             made["start"] = lambda: Colouring("Start", start.astype(np.float64))
         if (time := known.start_time) is not None:
@@ -249,54 +249,60 @@ class ExplorerWorkspace:
         with self._classifying:
             given, known = self.labels.given().all, self.known
             _, groups = known.held_together(2) or ("", None)
-            found = probably_wrong(known.x, given, groups, below=DOUBTFUL)
+            found = probably_wrong(known.x, given, groups)
         confirmed = self.labels.confirmed()
         left = [doubt for doubt in found if doubt.row not in confirmed]
         count = int(np.count_nonzero(given != ""))
-        told = f"Of {count:,} labels, {len(left):,} differ from what the others say of the window."
+        told = f"Of {count:,} labels, {len(left):,} differ from what the others say."
+        told += " The number is how probable the label is." if left else ""
         return [
-            {"row": one.row, "label": one.label, "suggestion": one.predicted, "confidence": one.probability}
+            {"row": one.row, "label": one.label, "given": one.given}
+            | {"suggestion": one.predicted, "confidence": one.probability}
             for one in left
         ], told
 
     def why(self, row: int) -> dict[str, Any]:
         """Return what made the difference to a window, and the nearest windows that have a label."""
-        values = None if self.series is None else self.series.window(row)
-        if values is None:
+        series = self.series
+        values = None if series is None else series.window(row)
+        if series is None or values is None:
             raise InputError(f"The series of row {row} is not at hand. Name what was embedded: --data.")
         labels, overlap = self.labels.given().all, self.overlapping(row)
         with self._classifying:
-            if self._embedder is None:
-                try:
-                    self._embedder = model_behind(self.known.model, self._model)
-                except InputError as error:
-                    raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
-            found = explain(self._embedder, values, target_of(self.known.x, row, labels, overlap))
+            try:
+                self._embedder = self._embedder or model_behind(self.known.model, self._model)
+            except InputError as error:
+                raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
+            order = self._embedder.preparation_.channel_order(series.channels) or list(range(len(values)))
+            goal = target_of(self.known.x, row, labels, overlap)
+            others = [other for one in goal.rows.tolist() if (other := series.window(one)) is not None]
+            alike = [other[order] for other in others if other.shape == values.shape]
+            found = explain(self._embedder, values[order], goal, reference=np.stack(alike) if alike else None)
         rows, distances = nearest_labelled(self.known.x, row, labels, overlap)
-        near = [
-            {"row": int(one), "distance": float(far), "label": str(labels[one])}
-            for one, far in zip(rows, distances, strict=True)
-        ]
-        edges = found.edges / found.edges[-1]
-        size = float(np.abs(found.effect).max()) or 1.0
+        effect = np.zeros_like(found.effect)
+        effect[order] = found.effect / (float(np.abs(found.effect).max()) or 1.0)
         return {
             "row": row,
-            "effect": np.round(found.effect / size, 3).tolist(),
-            "edges": edges.tolist(),
-            "sentence": self._because(row, found),
-            "nearest": near,
+            "effect": np.round(effect, 3).tolist(),
+            "edges": (found.edges / found.edges[-1]).tolist(),
+            "sentence": self._because(row, found, [series.channels[place] for place in order]),
+            "nearest": [
+                {"row": one, "distance": far, "label": str(labels[one])}
+                for one, far in zip(rows, distances, strict=True)
+            ],
         }
 
-    def _because(self, row: int, found: Why) -> str:
-        """Say in a sentence which channel and stretch of time made the most difference."""
-        channel, piece = np.unravel_index(int(np.abs(found.effect).argmax()), found.effect.shape)
-        lengths = 1.0 if self.series is None or not self.series.rate else self.series.rate
-        unit = "time steps" if lengths == 1.0 else "s"
-        first, last = (float(edge) / lengths for edge in found.edges[[piece, piece + 1]])
-        name = self.series.channels[channel] if self.series else str(channel)
-        turns = "raises" if found.effect[channel, piece] > 0 else "lowers"
-        place = f"{name} from {first:.4g} to {last:.4g} {unit}"
-        return f"What counts most: {place} {turns} the {found.target} ({found.value:.3g})."
+    def _because(self, row: int, found: Why, names: Sequence[str]) -> str:
+        """Say in a sentence which channel and stretch of time made the most of it."""
+        ((channel, piece),) = found.strongest(1)
+        edges, unit, known = found.edges.astype(float), "time steps", self.known
+        if known.start is not None and known.end is not None:
+            edges, unit = known.start[row] + (known.end[row] - known.start[row]) * edges / edges[-1], "s"
+        place = f"{names[channel]} from {edges[piece]:.6g} to {edges[piece + 1]:.6g} {unit}"
+        told = f"{found.target[0].upper()}{found.target[1:]}: {found.value:.3g}. Most of it is {place}"
+        if found.channels is None or len(names) == 1:
+            return f"{told}."
+        return f"{told}, and of whole channels {names[int(found.channels.argmax())]}."
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""

@@ -87,7 +87,7 @@ class OnnxEmbedder:
 
     def transform(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, F) embeddings in float32; `layout` is "nct" or "ntc", by default the model's."""
-        return self.transform_into(X, _new, layout=layout)
+        return self.transform_into(X, new_rows, layout=layout)
 
     def transform_into(self, X: Any, make: Callable[[int, int], T], *, layout: str | None = None) -> T:
         """Write embeddings, some rows at a time, into what `make(N, F)` returns, as `TimeSeriesEmbedder` does."""
@@ -95,13 +95,13 @@ class OnnxEmbedder:
 
     def predict_proba(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, K) probabilities in the order of `classes`."""
-        return self._through(X, {PROBABILITIES: self._n_classes()}, _new, layout)[0]
+        return self._through(X, {PROBABILITIES: self._n_classes}, new_rows, layout)[0]
 
-    def transform_and_predict(self, X: Any, *, layout: str | None = None) -> tuple[Array, Array]:
+    def transform_and_predict(self, X: Any, *, layout: str | None = None) -> Sequence[Array]:
         """Return embeddings (N, F) and probabilities (N, K) by one pass."""
-        vectors, chances = self._through(X, {VECTORS: self.n_features, PROBABILITIES: self._n_classes()}, _new, layout)
-        return vectors, chances
+        return self._through(X, {VECTORS: self.n_features, PROBABILITIES: self._n_classes}, new_rows, layout)
 
+    @property
     def _n_classes(self) -> int:
         if not self.classes:
             raise InputError(f"{self.path} has no classifier. Export it with one: dicot export ... --classifier FILE.")
@@ -143,17 +143,18 @@ class OnnxEmbedder:
         return targets
 
 
-def _new(n: int, width: int) -> Array:
+def new_rows(n: int, width: int) -> Array:
+    """Make room for embeddings."""
     return np.empty((n, width), np.float32)
 
 
-def open_model(model: str | Path, device: str = "auto") -> TimeSeriesEmbedder | OnnxEmbedder:
+def open_model(model: str | Path) -> TimeSeriesEmbedder | OnnxEmbedder:
     """Load a folder or a name in the box, which takes torch, or an .onnx file, which does not."""
     if Path(model).suffix == ".onnx":
         return OnnxEmbedder(model)
     from dicot.model.estimator import TimeSeriesEmbedder
 
-    return TimeSeriesEmbedder.from_pretrained(model, device=device)
+    return TimeSeriesEmbedder.from_pretrained(model)
 
 
 def hash_of(model: str | Path) -> str:

@@ -24,7 +24,6 @@ Steps = Sequence[tuple[str, str]]  # why, and the command
 LONGEST = 80  # bytes of a slug, so that a prefix and a suffix have room in the 255 of a file name
 WIDTH, STRIP, SPACE = 320, 54, 6  # of a drawn window, of a channel in it and between two, in units of the drawing
 MOST_POINTS = 640  # of a line; longer ones are drawn by the least and the greatest value of each stretch
-FAINTEST = 0.05  # of shades that are drawn, which go to 1
 
 
 @dataclass(frozen=True)
@@ -178,30 +177,12 @@ def windows_page(
         title=title,
         lead=lead,
         facts=facts,
-        windows=[
-            (window, list(zip(channels, tops, paths(window.values), _shaded(window), strict=True)))
-            for window in windows
-        ],
+        windows=[(window, list(zip(channels, tops, paths(window.values), strict=True))) for window in windows],
         scales=[(name, f"{low:.4g}", f"{high:.4g}") for name, (low, high) in zip(channels, scales, strict=True)],
         width=WIDTH,
         height=len(channels) * (STRIP + SPACE),
         strip=STRIP,
     )
-
-
-def _shaded(window: DrawnWindow) -> list[list[tuple[str, str, str, str]]]:
-    """Return for each channel where a shade begins, how wide it is, how dark, and whether it is for or against."""
-    if window.shades is None:
-        return [[]] * len(window.values)
-    wide = WIDTH / window.shades.shape[1]
-    return [
-        [
-            (f"{piece * wide:.1f}", f"{wide:.1f}", f"{abs(shade):.2f}", "for" if shade > 0 else "against")
-            for piece, shade in enumerate(row.tolist())
-            if abs(shade) >= FAINTEST
-        ]
-        for row in window.shades
-    ]
 
 
 def _scale(values: Array) -> tuple[float, float]:
