@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.deploy import cost
 
+from benchmarks.deploy import cost
 from dicot import EmbeddingOutlierDetector, FewLabelClassifier, OnnxEmbedder, Stream, TimeSeriesEmbedder, export_onnx
 
 SHAPES = ((6, 128), (2, 720), (6, 500))
