@@ -1,6 +1,7 @@
 """Ranges in the large view as somebody labels them: a real browser with mouse and keys, and the real server."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,8 +119,7 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     page.click('[aria-label="Draw acc_x larger"]')
     page.mouse.move(*at(page, 180))
     page.mouse.wheel(0, -700)
-    page.wait_for_function("location.hash.includes('hide=gyro_x')")
-    page.wait_for_timeout(400)
+    playwright.expect(page).to_have_url(re.compile(r"from=[1-9].*hide=gyro_x&scale="))
     page.mouse.move(5, 5)
     url, edge = page.url, at(page, 130)
     before = page.evaluate(DRAWN)
