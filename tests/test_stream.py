@@ -125,7 +125,8 @@ def test_settings_and_states_that_do_not_fit_are_refused():
 
 def test_the_example_reads_stdin_without_torch(tmp_path: Path):
     export_onnx(model(), tmp_path / "model.onnx")
-    lines = ["time,x,y,z", *(f"{at / RATE},{x},{y},{z}" for at, (x, y, z) in enumerate(recording(200).T))]
+    seconds = (f"1970-01-01T00:00:0{at / RATE:.2f}Z" for at in range(200))
+    lines = ["time,x,y,z", *(f"{at},{x},{y},{z}" for at, (x, y, z) in zip(seconds, recording(200).T, strict=True))]
     (tmp_path / "rec.csv").write_text("\n".join(lines))
     with (tmp_path / "rec.csv").open() as file:
         done = without_torch(tmp_path, str(ROOT / "docs" / "stream_stdin.py"), "model.onnx", stdin=file)

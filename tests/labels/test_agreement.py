@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from dicot import agreement
 from dicot.core.errors import InputError
-from dicot.use.labels.agreement import agreement
 
 
 def test_kappa_is_that_of_scikit_learn_over_what_both_labelled():

@@ -5,9 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from dicot import TimeSeriesEmbedder, load
+from dicot import TimeSeriesEmbedder, load, probably_wrong
 from dicot.core.errors import InputError
-from dicot.use.labels.doubt import probably_wrong
 
 
 def flipped(y, seed=1):

@@ -78,6 +78,6 @@ def test_a_data_frame_gives_the_windows_of_the_same_files(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="Recording '7' has several values of group='file'"):
         Windows.from_table(both, window="1s", recording="who", channels=["x"], group="file", time="")
     model = TimeSeriesEmbedder(steps=2, device="cpu", random_state=0).fit(made)
-    embedded = model.embed_folder(tmp_path)
+    embedded = model.embed_folder(tmp_path, "1s")
     assert embedded.columns[:3].tolist() == ["recording", "start", "end"] and len(embedded) == 14
     np.testing.assert_array_equal(embedded.filter(regex="^v[0-9]+$").to_numpy(), model.transform(read))

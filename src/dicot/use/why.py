@@ -34,7 +34,7 @@ REFERENCES = 8  # windows that a whole channel is taken from
 MOST = 2_000  # windows that a classifier or a detector is fitted on: more would take seconds for a look
 
 
-class Target(NamedTuple):
+class Explained(NamedTuple):
     """A number that a vector has, and what it is."""
 
     name: str
@@ -58,7 +58,7 @@ class Why(NamedTuple):
 
 
 def explain(
-    model: TimeSeriesEmbedder | OnnxEmbedder, window: Array, target: Target, *, reference: Array | None = None
+    model: TimeSeriesEmbedder | OnnxEmbedder, window: Array, target: Explained, *, reference: Array | None = None
 ) -> Why:
     """Replace each piece of each channel of a window (C, T) in turn, and say how the target changes.
 
@@ -109,7 +109,7 @@ def _line(channel: Array, first: int, stop: int) -> Array:
 
 def target_of(
     x: Array, row: int, labels: Array | None = None, leave_out: Any = (), asked: str | int | None = None
-) -> Target:
+) -> Explained:
     """Choose what is explained of a window among vectors x (N, F).
 
     Parameters
@@ -121,7 +121,7 @@ def target_of(
         probable class where there are labels of two, and else "outlier"
     """
     if isinstance(asked, int | np.integer):
-        return Target(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
+        return Explained(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
     others, texts = np.setdiff1d(np.arange(len(x)), [row, *leave_out]), np.array([""] * len(x))
     if labels is not None:
         texts = np.where(labelled(labels), as_text(labels), "")
@@ -130,17 +130,17 @@ def target_of(
     if asked == "outlier" or (asked is None and len(classes) < 2):
         detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[_some(others)])
         near = others[np.argsort(_cosine(x[others], x[row]), kind="stable")[:REFERENCES]]
-        return Target("distance from the other windows", lambda z: -detector.score_samples(z), near)
+        return Explained("distance from the other windows", lambda z: -detector.score_samples(z), near)
     if asked is not None and asked not in classes:
         raise InputError(f"No other window has the label {asked!r}. {did_you_mean(asked, [*classes, 'outlier'])}")
     if len(classes) < 2:
         mean = x[named].mean(axis=0)
-        return Target(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), _some(named, REFERENCES))
+        return Explained(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), _some(named, REFERENCES))
     learned = _some(named)
     head = FewLabelClassifier(spreading="none").fit(x[learned], texts[learned]).head_
     best = int(head.predict_proba(x[row][None])[0].argmax()) if asked is None else [*head.classes].index(asked)
     rows = _some(named[texts[named] != head.classes[best]], REFERENCES)
-    return Target(f"probability of {head.classes[best]}", lambda z: head.predict_proba(z)[:, best], rows)
+    return Explained(f"probability of {head.classes[best]}", lambda z: head.predict_proba(z)[:, best], rows)
 
 
 def nearest_labelled(
