@@ -75,6 +75,7 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     status(page, "^Labelled .* “walk”")
     assert ranges(day) == [(20, 100, "walk"), (130, 230, "rest"), (260, 340, "walk")]
     assert len(day.labelled()["labels"]) == pytest.approx(130, abs=3)  # windows of two seconds
+    page.select_option("#colour", "label", force=True)
     walks = sum(label == "walk" for label in day.labels.given().hand.values())
     playwright.expect(page.locator("#legend .entry .count").first).to_have_text(str(walks))  # the map follows
     drag(page, 230, 180, "labels")  # the end of the second range, in its lane
@@ -98,12 +99,16 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     page.mouse.wheel(0, -700)
     playwright.expect(page).to_have_url(re.compile(r"from=[1-9].*hide=gyro_x&scale="))
     page.mouse.move(5, 5)
+    page.wait_for_timeout(1000)  # the finest tiles may still be on their way
     url, edge = page.url, at(page, 130)
     before = page.evaluate(DRAWN)
     page.reload()
     page.evaluate("dicot.ready")
     page.wait_for_selector("#reader .gutter-row")
-    page.wait_for_timeout(400)
+    for _ in range(50):
+        if page.evaluate(DRAWN) == before:
+            break
+        page.wait_for_timeout(200)
     assert page.url == url and at(page, 130) == pytest.approx(edge, abs=0.01)
     assert page.locator("#reader .gutter-row").count() == 5
     assert page.evaluate(DRAWN) == before
