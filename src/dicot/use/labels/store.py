@@ -183,12 +183,9 @@ class LabelStore:
         return [LabelChange(key, *(row[name] for name in LabelChange._fields[1:])) for key, row in rows]
 
     def export(self, path: str | Path, begun: Mapping[str, float] | None = None) -> int:
-        """Write the current labels to a .csv or a .json, whole or not at all, and return how many there are.
+        """Write the current labels to a .csv, or a .json for Label Studio, and return how many there are.
 
-        Parameters
-        ----------
-        path : a .csv as `to_csv` has it, or a .json for Label Studio
-        begun : recording -> its beginning in seconds since 1970, where it is known
+        `begun` says when recordings began, in seconds since 1970, where it is known.
         """
         path = Path(path)
         if path.suffix not in (".csv", ".json"):
@@ -212,9 +209,8 @@ class LabelStore:
         writer.writerow([*COLUMNS, *clock, "by", "at"])
         for key, row in rows:
             place, origin = _seconds(key), begun.get(row["recording"])
-            known = None if place is None or origin is None else [_utc(origin + time) for time in place]
-            times = (known or ["", ""]) if begun else []
-            writer.writerow([*(row[name] for name in (*COLUMNS[:3], "new")), *times, row["by"], row["at"]])
+            known = [""] * len(clock) if place is None or origin is None else [_utc(origin + time) for time in place]
+            writer.writerow([*(row[name] for name in (*COLUMNS[:3], "new")), *known, row["by"], row["at"]])
         return text.getvalue()
 
     def to_json(self, begun: Mapping[str, float]) -> str:
