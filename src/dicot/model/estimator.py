@@ -115,7 +115,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         "auto": "mixed" for one channel and "small" for more; 0: none.
         "levels": mean, range, trend, deviation and roughness of each channel.
         "length": compress the vectors to exactly so many numbers, 2,048 or fewer, by principal components of the
-        training cases (10,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
+        training cases (4,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
         are.
         "precision": of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     prepare : how input becomes cases, a mapping of some of these names.
