@@ -25,7 +25,7 @@ TOPICS = {  # as a reader meets them: everyday use first, then what a researcher
         "agreement",
     ),
     "Search and outliers": ("EmbeddingIndex", "EmbeddingOutlierDetector"),
-    "Deployment": ("export_onnx", "OnnxEmbedder"),
+    "Deployment": ("export_onnx", "OnnxEmbedder", "Stream"),
     "Comparison": ("evaluate",),
     "Training": ("pretrain", "Recipe", "Method", "Encoder", "join_ranks"),
 }

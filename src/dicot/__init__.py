@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.model.export import export_onnx as export_onnx
     from dicot.model.fewlabels import FewLabelClassifier as FewLabelClassifier
+    from dicot.model.stream import Stream as Stream
     from dicot.nets.encoders import Encoder as Encoder
     from dicot.store.folder import Corpus as Corpus
     from dicot.store.search import EmbeddingIndex as EmbeddingIndex
@@ -44,6 +45,7 @@ _HOMES = {
     "TimeSeriesClassifier": "dicot.model.classifier",
     "TimeSeriesEmbedder": "dicot.model.estimator",
     "Reading": "dicot.data",
+    "Stream": "dicot.model.stream",
     "Windows": "dicot.data",
     "agreement": "dicot.use.labels.agreement",
     "embed": "dicot.model.embedding",
