@@ -189,6 +189,10 @@ def test_a_click_pins_beside_neighbours_that_keys_reach(page: Any, large: Explor
     pinned(page, near[1])
     page.keyboard.press("Escape")
     assert page.is_hidden("#pinned-section")
+    click(page, row)
+    pinned(page, row)
+    click(page, row)  # a second click unpins
+    playwright.expect(page.locator("#pinned-section")).to_be_hidden()
 
 
 def test_lasso_label_undo_export_and_reload(page: Any, large: ExplorerWorkspace) -> None:
@@ -335,11 +339,23 @@ def test_filters_combine_and_everything_obeys_them_until_one_key_clears_them(
     assert page.inner_text("#filter-count") == "" and page.is_hidden("#filter-clear")
 
 
-def test_a_filter_of_labels_follows_the_labels_and_so_does_the_legend(page: Any, large: ExplorerWorkspace) -> None:
-    large.labels.set([5, 6, 7], "walk")
+def test_labelled_points_have_a_ring_and_the_legend_counts_what_a_filter_leaves(
+    page: Any, large: ExplorerWorkspace
+) -> None:
+    row = row_on_map(large, 2)
+    at = page.evaluate(f"dicot.screen({row})")
+    clip = {"x": at["x"] - 8, "y": at["y"] - 8, "width": 16, "height": 16}
+    page.wait_for_timeout(300)
+    plain = page.screenshot(clip=clip)
+    large.labels.set([row, 6, 7], "walk")
     page.reload()
     page.evaluate("dicot.ready")
+    page.select_option("#colour", "cluster")
+    page.wait_for_timeout(300)
+    assert page.screenshot(clip=clip) != plain
     assert page.inner_text("#legend-mark").split() == ["labelled", "by", "hand", "3"]
+    page.select_option("#colour", "label")
+    page.locator("#colour").blur()
     filter_by(page, "label")
     pick(page, "walk")
     count_left(page, np.arange(20_000) < 3)
@@ -349,28 +365,6 @@ def test_a_filter_of_labels_follows_the_labels_and_so_does_the_legend(page: Any,
     pinned(page, 6)
     page.click("#pinned-label .quiet")
     count_left(page, np.arange(20_000) < 2)
-
-
-def test_labelled_points_have_a_ring_and_a_second_click_unpins(page: Any, large: ExplorerWorkspace) -> None:
-    page.select_option("#colour", "cluster")
-    row = row_on_map(large, 2)
-    at = page.evaluate(f"dicot.screen({row})")
-    clip = {"x": at["x"] - 8, "y": at["y"] - 8, "width": 16, "height": 16}
-    page.mouse.move(5, 300)
-    page.wait_for_timeout(300)
-    plain = page.screenshot(clip=clip)
-    click(page, row)
-    pinned(page, row)
-    click(page, row)
-    playwright.expect(page.locator("#pinned-section")).to_be_hidden()
-    page.mouse.move(5, 300)
-    page.wait_for_timeout(300)
-    assert page.screenshot(clip=clip) == plain
-    large.labels.set([row], "walk")
-    page.reload()
-    page.evaluate("dicot.ready")
-    page.wait_for_timeout(300)
-    assert page.screenshot(clip=clip) != plain
 
 
 def test_the_table_sorts_pins_and_selects(page: Any, large: ExplorerWorkspace) -> None:
