@@ -65,8 +65,7 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
     judged = np.flatnonzero(fold >= 0)
     if not len(judged):
         raise InputError(
-            "No label could be checked: each class needs labels in two folds. Label more cases, in two groups where "
-            "there are groups."
+            "No label could be checked. Label more cases of two classes, in two groups where there are any."
         )
     chances, right = _trusted(scores[judged], truth[judged])
     best = chances.argmax(axis=1)
@@ -77,12 +76,9 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
         rest, asked = np.flatnonzero(fold != number), chosen[fold[chosen] == number]
         search = NearestNeighbors(n_neighbors=min(NEAR, len(rest)), algorithm="brute").fit(z[rest])
         near |= dict(zip(asked.tolist(), known[rest][search.kneighbors(z[asked])[1]].tolist(), strict=True))
-    labels, certain = classes[truth[chosen]], chances.max(axis=1)[doubtful]
-    columns = known[chosen], labels, right[doubtful], classes[best[doubtful]], certain
-    said = zip(
-        *(values.tolist() for values in columns), map(tuple, map(near.__getitem__, chosen.tolist())), strict=True
-    )
-    return [Doubt(*one) for one in said]
+    guess, certain, reasons = classes[best[doubtful]], chances.max(axis=1)[doubtful], [tuple(near[at]) for at in chosen]
+    columns = known[chosen], classes[truth[chosen]], right[doubtful], guess, certain
+    return [Doubt(*one) for one in zip(*(values.tolist() for values in columns), reasons, strict=True)]
 
 
 def _discriminants(z: Floats, numbers: Rows, asked: Floats) -> Floats:

@@ -111,19 +111,10 @@ class LabelStore:
         self.change({key: _label(label, key) for key, label in zip(checked, labels, strict=True)}, by)
 
     def change(self, labels: Mapping[Key, Label | None], by: str = "") -> None:
-        """Give some keys a label and take it from others, whose label is None, in one call that one undo takes back."""
+        """Give some keys a label and take it from others, whose label is None: one call, one undo. So edges move."""
         given = [None if label is None else _label(label, key) for key, label in labels.items()]
         with self._transaction():
             self._append(dict(zip(_checked_keys(labels), given, strict=True)), by)
-
-    def move(self, key: Key, new_key: Key, by: str = "") -> None:
-        """Give the label of one key to another, as where an edge of a range is moved; one undo takes it back."""
-        old, new = _checked_key(key), _checked_key(new_key)
-        with self._transaction():
-            label = self._label_of(old)
-            if label is None:
-                raise InputError(f"{self.path} has no label for {key!r}. Move only what has a label.")
-            self._append({old: None, new: label}, by)
 
     def remove(self, keys: Sequence[Key], by: str = "") -> None:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
