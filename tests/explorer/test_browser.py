@@ -626,7 +626,9 @@ def test_the_exported_page_needs_no_server(visit: Visit, tmp_path: Path) -> None
     click(page, row)
     cards = pinned(page, row)
     assert [int(card.get_attribute("data-row")) for card in cards.all()] == small.neighbours(row, 8)[0]
-    assert page.is_hidden("#show-context")
+    assert (
+        page.is_hidden("#show-context") and page.is_hidden("#recordings-button") and page.is_hidden("#open-recording")
+    )
     inside = lasso(page, small, 3)
     page.fill("#selection .new-name", "=spin")
     page.keyboard.press("Enter")
