@@ -388,10 +388,11 @@ def test_there_is_nothing_else(client: Any, path: str) -> None:
 def test_without_recordings_all_else_works(folder: Path) -> None:
     client = client_of(open_workspace(folder / "vectors.npz"))
     about = client.get("/api/about").json()
-    assert about["series"] is False and about["channels"] == [] and about["rate"] is None
+    assert about["series"] is about["recordings"] is False and about["channels"] == [] and about["rate"] is None
     (one,) = client.get("/api/series?rows=4").json()["series"]
     assert one["channels"] == [] and one["recording"] == "ann"
-    assert "--data" in client.get("/api/context?row=4").json()["detail"]
+    for path in ("context?row=4", "recordings", "recordings/0", "recordings/0/ranges"):
+        assert "--data" in client.get(f"/api/{path}").json()["detail"]
     assert len(client.get("/api/neighbours?row=4").json()["rows"]) == 10
     assert client.post("/api/labels", json={"rows": [4], "label": "walk"}).status_code == 200
 

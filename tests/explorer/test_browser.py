@@ -4,6 +4,7 @@ import csv
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -396,6 +397,7 @@ def test_the_table_sorts_pins_and_selects(page: Any, large: ExplorerWorkspace) -
 @pytest.mark.slow
 def test_doubtful_labels_are_confirmed_or_changed_by_one_key(visit: Visit, tmp_path: Path) -> None:
     small = make_workspace(tmp_path, 400)
+    small.known = replace(small.known, group=None)
     kinds = [np.flatnonzero(small.overview.cluster == kind)[:25].tolist() for kind in range(2)]
     for rows, name in zip(kinds, ("walk", "run"), strict=True):
         small.labels.set(rows, name)
@@ -624,7 +626,9 @@ def test_the_exported_page_needs_no_server(visit: Visit, tmp_path: Path) -> None
     click(page, row)
     cards = pinned(page, row)
     assert [int(card.get_attribute("data-row")) for card in cards.all()] == small.neighbours(row, 8)[0]
-    assert page.is_hidden("#show-context")
+    assert (
+        page.is_hidden("#show-context") and page.is_hidden("#recordings-button") and page.is_hidden("#open-recording")
+    )
     inside = lasso(page, small, 3)
     page.fill("#selection .new-name", "=spin")
     page.keyboard.press("Enter")
