@@ -23,6 +23,7 @@ from dicot.cli.listing import data, list_names
 from dicot.cli.options import INTERRUPTED, Command, warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
+from dicot.cli.predict import predict
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
@@ -49,7 +50,7 @@ app = typer.Typer(
 for command in (pretrain, embed, evaluate, inspect, search, outliers):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
-for command in (classify, export, explore, report, paper):
+for command in (classify, predict, export, explore, report, paper):
     app.command(cls=Command)(command)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")

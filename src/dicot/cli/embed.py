@@ -15,6 +15,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.embedding import EmbeddingRun
     from dicot.store.folder import Corpus
 
 BASE = "dicot-base"  # the model in the box that is used where none is named
@@ -90,14 +91,20 @@ def _embed_recordings(
     from dicot.store.embedding import embed_recordings
 
     data = source.data
-    done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), append=append)
+    how = {"append": append, "at": place_of(model)}
+    done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
+    show_run(data, out, done, "features", append)
+
+
+def show_run(data: str, out: Path, done: "EmbeddingRun", what: str, append: bool) -> None:
+    """Say what became of recordings."""
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
     if append and not done.added:
         typer.echo(f"Nothing is new: {out} has all {done.there} windows of {data}")
         return
-    typer.echo(f"{data}: {done.added} cases -> {done.n_features} features")
+    typer.echo(f"{data}: {done.added} cases -> {done.n_features} {what}")
     typer.echo(f"Wrote {out}" + (f", {done.there} windows before and {done.added} new ones" if done.there else ""))
 
 
@@ -177,7 +184,8 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model)))
+        made = MadeOf.of_cases(data, options, channels, hash_of(model))
+        write_vectors(out, parts, replace(made, at=place_of(model)))
     typer.echo(f"Wrote {out}")
 
 
@@ -200,6 +208,13 @@ def load_embedder(
         embedder = OnnxEmbedder(model)
     embedder.preparation_ = replace(embedder.preparation_, **opt.given(missing=missing))
     return cast("TimeSeriesEmbedder | OnnxEmbedder", embedder)
+
+
+def place_of(model: Path) -> str:
+    """Say where a model is for whoever needs it again: its name in the box, or its path."""
+    from dicot.model.box import BOX
+
+    return next((name for name, path in BOX.items() if path == model), str(model.absolute()))
 
 
 def hash_of(model: Path) -> str:
