@@ -91,7 +91,7 @@ def _embed_recordings(
     from dicot.store.embedding import embed_recordings
 
     data = source.data
-    how = {"append": append, "at": place_of(model)}
+    how: Any = {"append": append, "model_at": place_of(model)}
     done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
     show_run(data, out, done, "features", append)
 

@@ -78,7 +78,7 @@ def predict(
             raise InputError(f"{data} is not read as recordings. Say how long a window is: --window.")
         if own and by.made is not None and by.made.channels is not None:
             like = by.made.channels, by.made.rate
-        how: Any = {"append": append, "at": place_of(head), "like": like, "form": by.table.form}
+        how: Any = {"append": append, "model_at": place_of(head), "like": like, "form": by.table.form}
         done = embed_recordings(by.of_windows, by.digest, out, data, source.options, **how)
         show_run(data, out, done, "numbers", append)
         columns = by.table.columns
@@ -134,7 +134,7 @@ def _predictor(head: Path, model: str | None, device: str, missing: str | None) 
 
     def of_vectors(x: "Array") -> "Array":
         known = [kept.predict_proba(x), *([] if detector is None else [detector.p_values(x)[:, None]])]
-        return np.concatenate(known, axis=1).astype(np.float32)
+        return np.asarray(np.concatenate(known, axis=1), np.float32)
 
     return Predictor(
         PredictionTable(kept.classes, detector is not None),

@@ -459,8 +459,8 @@ class Head:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
             own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            own |= {name: arrays.get(name) for name in REFERENCE} | {name: config.get(name) for name in SAID}
-            head = cls(known, **own, temperature=config["temperature"], neighbours=neighbours)
+            more = {name: arrays.get(name) for name in REFERENCE} | {name: config.get(name) for name in SAID}
+            head = cls(known, **own, temperature=config["temperature"], neighbours=neighbours, **more)
         except ModelFileError:
             raise
         except Exception as error:  # whatever a damaged file leads to

@@ -89,7 +89,7 @@ def embed_recordings(
     options: Mapping[str, Any],
     *,
     append: bool = False,
-    at: str = "",
+    model_at: str = "",
     like: tuple[tuple[str, ...], float | None] | None = None,
     form: FileForm = VECTOR_FILE,
 ) -> EmbeddingRun:
@@ -103,7 +103,7 @@ def embed_recordings(
     data : a folder, a pattern, a file or a list of these
     options : how recordings become windows, fields of Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
-    at : where the model is, for whoever needs it again
+    model_at : where the model is, for whoever needs it again
     like : channels and rate that the recordings must have; by default those of what is appended to, or of each other
     form : how the file is read and written, where it holds something else than vectors
     """
@@ -128,7 +128,7 @@ def embed_recordings(
         places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
         facts = before | {name: facts[name] for name in stream.files}
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
-        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts, at)
+        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts, model_at)
         known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
 
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}

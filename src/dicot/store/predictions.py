@@ -41,7 +41,7 @@ def reading_of(made: MadeOf | None) -> dict[str, Any]:
 
 @final
 class PredictionTable:
-    """A .csv or .parquet of predictions: a row is (K,) probabilities and, where one is known, the p-value of an outlier.
+    """A .csv or .parquet of predictions: a row is (K,) probabilities and, with `outlier`, a p-value.
 
     `columns` are those that were read or written last.
     """
@@ -81,7 +81,7 @@ class PredictionTable:
 def _values(column: "pd.Series[Any]") -> Array:
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_localize(None)
-    return column.fillna("").to_numpy(np.str_) if column.dtype == object else column.to_numpy()
+    return np.asarray(column.fillna("").to_numpy(np.str_) if column.dtype == object else column.to_numpy())
 
 
 def runs(table: Mapping[str, Array]) -> dict[str, Array]:
