@@ -459,7 +459,8 @@ class Head:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
             own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            more = {name: arrays.get(name) for name in REFERENCE} | {name: config.get(name) for name in SAID}
+            more: dict[str, Any] = {name: arrays.get(name) for name in REFERENCE}
+            more |= {name: config.get(name) for name in SAID}
             head = cls(known, **own, temperature=config["temperature"], neighbours=neighbours, **more)
         except ModelFileError:
             raise
