@@ -38,7 +38,7 @@ from dicot.store.folder import (
     known_of,
     write_shard,
 )
-from dicot.store.vectors import COLUMNS, MadeOf, Parts, RowFile, Vectors, check_out, read_vectors, write_vectors
+from dicot.store.vectors import COLUMNS, MadeOf, RowFile, Vectors, check_out, read_vectors, write_vectors
 
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
@@ -55,17 +55,6 @@ def _embed_unit(
         shards.append(write_shard(folder, unit, vectors, known_of(windows)))
         note = {**note, "features": vectors.shape[1]}
     finish_unit(folder, unit, shards, note)
-
-
-class FileForm(NamedTuple):
-    """How what was made of windows lies in a file: checked before any work, read to go on with it, and written."""
-
-    check: Callable[[Path], None] = check_out
-    read: Callable[..., Vectors] = read_vectors  # (path, make=)
-    write: Callable[[Path, Parts, MadeOf], None] = write_vectors
-
-
-VECTOR_FILE = FileForm()
 
 
 class EmbeddingRun(NamedTuple):
@@ -89,9 +78,6 @@ def embed_recordings(
     options: Mapping[str, Any],
     *,
     append: bool = False,
-    model_at: str = "",
-    like: tuple[tuple[str, ...], float | None] | None = None,
-    form: FileForm = VECTOR_FILE,
 ) -> EmbeddingRun:
     """Cut recordings into windows, embed them and write vectors that know their place.
 
@@ -103,16 +89,13 @@ def embed_recordings(
     data : a folder, a pattern, a file or a list of these
     options : how recordings become windows, fields of Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
-    model_at : where the model is, for whoever needs it again
-    like : channels and rate that the recordings must have; by default those of what is appended to, or of each other
-    form : how the file is read and written, where it holds something else than vectors
     """
-    form.check(out)
+    check_out(out)
     reading = Reading(**options)
     make = partial(RowFile, out)
     with only_writer(out):
         remove_leftovers(out)
-        old = form.read(out, make=make) if append and out.exists() else None
+        old = read_vectors(out, make=make) if append and out.exists() else None
         held = None if old is None else _held(out, old, reading, model)
         before: Facts = {} if held is None else held.recordings
         facts: Facts = {}
@@ -121,14 +104,14 @@ def embed_recordings(
                 data,
                 reading,
                 only=lambda named: _new_files(out, before, named, facts),
-                known=like if held is None else (held.channels or (), held.rate),
+                known=None if held is None else (held.channels or (), held.rate),
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
             )
         cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
         places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
         facts = before | {name: facts[name] for name in stream.files}
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
-        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts, model_at)
+        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts)
         known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
 
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
@@ -155,7 +138,7 @@ def embed_recordings(
             left = LeftOut(*np.sum([note["left"] for note in notes.values()], axis=0).tolist())
             stream.warn(columns, left)
             arrays = {COLUMNS[name]: values for name, values in columns.items()}
-            form.write(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
+            write_vectors(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
         shutil.rmtree(work.folder)
         there, added = 0 if old is None else len(old), 0 if new is None else len(new)
         n_recordings = len(np.unique(columns["recording"]))

@@ -54,7 +54,6 @@ class MadeOf:
     stride: int | None = None  # in time steps
     # Name of each file of recordings -> what it held: `facts_of` tells it, "file" and "bytes" at least.
     recordings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    at: str = ""  # where the model was: a name in the box, or a path
 
     @classmethod
     def of_cases(cls, data: str, options: Mapping[str, Any], channels: Sequence[str] | None, model: str) -> "MadeOf":
@@ -87,7 +86,7 @@ class MadeOf:
             sound = (
                 made.kind in ("recordings", "file", "name")
                 and len(made.data) > 0
-                and all(isinstance(text, str) for text in (*made.data, *(made.channels or ()), made.model, made.at))
+                and all(isinstance(text, str) for text in (*made.data, *(made.channels or ()), made.model))
                 and all(is_whole(count, 1) for count in (made.n_times, made.stride) if count is not None)
                 and isinstance(made.options, dict)
                 and all(map(are_facts, made.recordings.values()))
@@ -391,11 +390,10 @@ def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
                 at += len(block)
 
 
-def write_columns(path: Path, columns: Mapping[str, Array], source: MadeOf | None = None) -> None:
+def write_columns(path: Path, columns: Mapping[str, Array]) -> None:
     """Write columns (N,) of numbers or text to a .csv or .parquet, whole or not at all.
 
-    What is not known, hidden by a masked array, NaN or the empty text, is an empty cell. A .parquet also keeps what the
-    table was made of, `source`.
+    What is not known, hidden by a masked array, NaN or the empty text, is an empty cell.
     """
     check_out(path, TABLES)
     series = {}
@@ -410,10 +408,6 @@ def write_columns(path: Path, columns: Mapping[str, Array], source: MadeOf | Non
             if path.suffix == ".csv":
                 table.to_csv(file, index=False, lineterminator="\n")
             else:
-                pa, pq = arrow()
-                cells = pa.Table.from_pandas(table, preserve_index=False)
-                said = {} if source is None else {SOURCE: json.dumps(source.to_dict(), sort_keys=True)}
-                cells = cells.replace_schema_metadata({**(cells.schema.metadata or {}), **said})
-                pq.write_table(cells, file, compression="zstd", write_page_checksum=True)
+                table.to_parquet(file, index=False, compression="zstd", write_page_checksum=True)
         except UnicodeEncodeError as error:  # as of a recording whose file name is not UTF-8
             raise InputError(f"{path}: {error.object!r} cannot be written as UTF-8. Rename it.") from error
