@@ -91,7 +91,7 @@ def say(text: str, *, bold: bool = False, indent: int = 0) -> None:
 def cell(value: Any) -> str:
     """Write a number or a text; a number that is not known is empty, as such a text is."""
     if not isinstance(value, float):  # numpy's float64 is one too
-        return str(value)
+        return str(value)[:23].replace("NaT", "") if type(value).__name__ == "datetime64" else str(value)
     return "" if value != value else f"{value:.15g}"
 
 

@@ -42,13 +42,17 @@ class Windows(Cases):
     end: NDArray[np.float64] | None = None  # (N,)
     channels: tuple[str, ...] | None = None  # the C names
     rate: float | None = None  # time steps per second
+    # (N,) datetime64[us] in UTC, NaT where a recording has no dates. Dates without a zone are taken for UTC.
+    start_time: Array | None = None
+    end_time: Array | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Any] = {"shape": self.x.shape}
-        for what, kind in (("recording", None), ("start", np.float64), ("end", np.float64)):
+        kinds = {"recording": None, "start": "f8", "end": "f8", "start_time": "M8[us]", "end_time": "M8[us]"}
+        for what, kind in kinds.items():
             if (values := getattr(self, what)) is not None:
                 known[what] = np.asarray(values, kind)
-                if known[what].shape != self.x.shape[:1] or known[what].dtype.kind not in "Uf":
+                if known[what].shape != self.x.shape[:1] or known[what].dtype.kind not in "UfM":
                     raise InputError(
                         f"{what} must have one value for each of the {len(self.x)} cases: a name or a time."
                     )
@@ -199,7 +203,7 @@ class Windows(Cases):
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
             rows = rows.astype(np.intp) if rows.size == 0 else rows
-        facts = ("x", "y", "group", "recording", "start", "end", "segments")
+        facts = ("x", "y", "group", "recording", "start", "end", "start_time", "end_time", "segments")
         chosen: dict[str, Any] = {
             what: np.ascontiguousarray(part[rows]) for what in facts if (part := getattr(self, what)) is not None
         }

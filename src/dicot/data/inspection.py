@@ -14,6 +14,7 @@ from dicot.data.cutting import LeftOut
 from dicot.data.readers import named_recordings, read_file, stem_of
 from dicot.data.reading import Reading, Source, seconds_text, time_steps
 from dicot.data.recording import Recording
+from dicot.data.tags import NOTHING, tags_of
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -66,10 +67,12 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
     """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
     rows = []
-    for name, file in named_recordings(source).items():
+    files = named_recordings(source, how.table)
+    tags = tags_of(source, files, how)
+    for name, file in files.items():
         shown = name + file.name.removeprefix(stem_of(file))
         try:
-            found = read_file(file, how)
+            found = read_file(file, how, tags.get(name, NOTHING))
         except InputError as error:
             rows.append(Inspected(shown, problem=str(error), path=file))
             continue

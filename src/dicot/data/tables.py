@@ -227,7 +227,8 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
     unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
     label = None if reading.label is None else columns[reading.label]
-    return Parts({c: columns[c] for c in channels}, stamps, None, label, groups, None, where, unit=unit)
+    found = {c: columns[c] for c in channels}
+    return Parts(found, stamps, None, label, groups, None, where, unit=unit, held=tuple(columns))
 
 
 def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:
