@@ -93,10 +93,10 @@ def _embed_recordings(
     data = source.data
     how: Any = {"append": append, "model_at": place_of(model)}
     done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
-    show_run(data, out, done, "features", append)
+    show_run(data, out, done, append)
 
 
-def show_run(data: str, out: Path, done: "EmbeddingRun", what: str, append: bool) -> None:
+def show_run(data: str, out: Path, done: "EmbeddingRun", append: bool) -> None:
     """Say what became of recordings."""
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
@@ -104,7 +104,7 @@ def show_run(data: str, out: Path, done: "EmbeddingRun", what: str, append: bool
     if append and not done.added:
         typer.echo(f"Nothing is new: {out} has all {done.there} windows of {data}")
         return
-    typer.echo(f"{data}: {done.added} cases -> {done.n_features} {what}")
+    typer.echo(f"{data}: {done.added} cases -> {done.n_features} features")
     typer.echo(f"Wrote {out}" + (f", {done.there} windows before and {done.added} new ones" if done.there else ""))
 
 

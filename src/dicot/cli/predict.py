@@ -1,10 +1,7 @@
 """dicot predict: a saved classifier on new recordings, without learning anything from them."""
 
-import hashlib
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,29 +13,16 @@ from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
-    from dicot.store.predictions import PredictionTable
-    from dicot.store.vectors import MadeOf
-
-
-class Predictor(NamedTuple):
-    """What turns windows into rows of a table of predictions."""
-
-    table: "PredictionTable"
-    of_windows: "Callable[[Any], Array]"
-    digest: str  # tells classifiers apart
-    made: "MadeOf | None"  # how recordings were cut for it
-    n_times: int | None  # of a window that its model was fitted on, where it was on one length
-    of_vectors: "Callable[[Array], Array] | None" = None
-    model: str | None = None  # the hash of the model whose vectors it takes
+    from dicot.model.fewlabels import Head
 
 
 @opt.reads
 def predict(
-    head: Annotated[Path, typer.Argument(help="What `dicot classify --save` wrote, or an .onnx with a classifier.")],
-    data: Annotated[str, typer.Argument(metavar="RECORDINGS", help="A folder, a pattern, a file, or vectors of them.")],
-    out: Annotated[Path, typer.Option(help="A .parquet or .csv, one row per window.")],
+    head: Annotated[Path, typer.Argument(help="What `dicot classify --save` wrote.")],
+    data: Annotated[str, typer.Argument(metavar="RECORDINGS", help="A folder, a pattern or a file of recordings.")],
+    out: Annotated[Path, typer.Option(help="A .parquet, one row per window.")],
     ranges: Annotated[Path | None, typer.Option(help="A .csv of runs of equal predictions.")] = None,
-    append: Annotated[bool, typer.Option("--append", help="Predict only what is new; of a .parquet.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Embed only what is new.")] = False,
     model: Annotated[str | None, typer.Option(help="Where HEAD's model is now, if it was moved.")] = None,
     device: opt.Device = "auto",
     *,
@@ -46,114 +30,69 @@ def predict(
 ) -> None:
     """Predict the label of every window of RECORDINGS by a classifier that was saved; nothing is learnt from them.
 
-    HEAD knows its model and how recordings are cut; options say otherwise where needed. The table has recording, start
-    and end of each window, the predicted label, the probability of each class, p_CLASS, and outlier_p: how many windows
-    in a hundred of those that HEAD learnt from lie as far from the others. A run that was killed is continued by the
-    same command.
+    HEAD knows its model and how recordings are cut. The table has recording, start and end of each window, the label
+    that is predicted, the probability of each class, p_CLASS, and the vectors, for `dicot monitor`, `explore` and
+    `outliers`. A run that was killed is continued by the same command.
     """
     import numpy as np
 
+    from dicot.core.errors import naming
+    from dicot.model.fewlabels import Head
     from dicot.store.embedding import embed_recordings
-    from dicot.store.predictions import OUTLIER, PREDICTED, reading_of, runs
-    from dicot.store.vectors import TABLES, are_vectors, check_out, write_columns
+    from dicot.store.predictions import PREDICTED, reading_of, runs
+    from dicot.store.vectors import COLUMNS, MadeOf, check_out, read_vectors, write_columns, write_vectors
 
-    check_out(out, TABLES)
+    check_out(out, (".parquet",))
     if ranges is not None:
         check_out(ranges, (".csv",))
-    if append and out.suffix != ".parquet":
-        raise InputError(f"--append needs a .parquet, which says what it was made of; got {out}.")
     reading = said.take(*opt.READING)
     said.rest()
-    by = _predictor(head, model, device, reading.get("missing"))
-    if are_vectors(data):
-        if append or reading:
-            raise InputError(f"{data} holds vectors, which are cut already. Leave out --append and how to read them.")
-        columns = _of_vectors(by, head, data)
-        write_columns(out, columns)
-        typer.echo(f"Wrote {out}")
-    else:
-        own, like = reading_of(by.made), None
-        source = DataSource(data, None, {**own, **reading}) if own else find_source(data, reading, by.n_times)
-        if not source.recorded:
-            raise InputError(f"{data} is not read as recordings. Say how long a window is: --window.")
-        if own and by.made is not None and by.made.channels is not None:
-            like = by.made.channels, by.made.rate
-        how: Any = {"append": append, "model_at": place_of(head), "like": like, "form": by.table.form}
-        done = embed_recordings(by.of_windows, by.digest, out, data, source.options, **how)
-        show_run(data, out, done, "numbers", append)
-        columns = by.table.columns
+    kept = Head.load(head)
+    with naming(head):
+        made = None if kept.source is None else MadeOf.from_dict(kept.source)
+        own = reading_of(made)
+    path = _model_of(head, kept, model or ("" if made is None else made.at))
+    embedder = load_embedder(path, device, missing=reading.get("missing"))
+    source = DataSource(data, None, own | reading) if own else find_source(data, reading, embedder.preparation_.n_times)
+    if not source.recorded:
+        raise InputError(f"{data} is not read as recordings. Say how long a window is: --window.")
+    like = None if made is None or made.channels is None or not own else (made.channels, made.rate)
+    columns: dict[str, Array] = {}
+
+    def more(x: "Array") -> "dict[str, Array]":
+        chances = kept.predict_proba(x)
+        columns[PREDICTED] = np.array(kept.classes)[chances.argmax(axis=1)]
+        columns.update({f"p_{name}": chances[:, number] for number, name in enumerate(kept.classes)})
+        return columns
+
+    how: Any = {"append": append, "model_at": place_of(path), "like": like, "more": more}
+    done = embed_recordings(embedder.transform, hash_of(path), out, data, source.options, **how)
+    known = read_vectors(out)
+    if not done.added:  # by another classifier, it may be
+        arrays = {COLUMNS[name]: values for name, values in known.columns().items()}
+        write_vectors(out, {"": {"X": known.x, **arrays}}, known.source, more(known.x))
+    show_run(data, out, done, append)
     names, counts = np.unique(columns[PREDICTED], return_counts=True)
     show_columns({"class": names, "windows": counts})
-    if OUTLIER in columns:
-        odd = int((columns[OUTLIER] <= 0.05).sum())
-        typer.echo(
-            f"{odd} of {len(columns[OUTLIER])} windows have {OUTLIER} <= 0.05: they are unlike what HEAD learnt from."
-        )
     if ranges is not None:
-        merged = runs(columns)
+        merged = runs({**known.columns(), **columns})
         write_columns(ranges, merged)
         typer.echo(f"Wrote {ranges}: {len(merged['start'])} ranges")
 
 
-def _predictor(head: Path, model: str | None, device: str, missing: str | None) -> Predictor:
-    """Load a classifier and its model, which must be the very one whose vectors it has learnt."""
-    import numpy as np
-
-    from dicot.core.errors import CalibrationWarning, naming
+def _model_of(head: Path, kept: "Head", place: str) -> Path:
+    """Find the model of a classifier, which must be the very one whose vectors it was trained with."""
     from dicot.model.box import BOX, in_box
-    from dicot.model.fewlabels import Head
-    from dicot.store.predictions import PredictionTable
-    from dicot.store.vectors import MadeOf
-    from dicot.use.outliers import EmbeddingOutlierDetector
 
-    if head.suffix == ".onnx":
-        whole: Any = load_embedder(head, device, missing=missing)
-        table = PredictionTable(whole.classes, False)
-        if not whole.classes:
-            raise InputError(f"{head} has no classifier. Export it with one: dicot export MODEL --classifier FILE.")
-        return Predictor(table, whole.predict_proba, hash_of(head), None, whole.preparation_.n_times)
-    kept = Head.load(head)
-    with naming(head):
-        made = None if kept.source is None else MadeOf.from_dict(kept.source)
-    boxed = next((name for name, path in BOX.items() if hash_of(path) == kept.model), None)
-    place = model or boxed or (made.at if made is not None else "")
+    if not place:  # older vectors and those of a corpus do not say it
+        place = next((name for name, path in BOX.items() if hash_of(path) == kept.model), "")
     if not place:
         raise InputError(f"{head} does not say where its model is. Name it: --model MODEL.")
-    path = in_box(place)
-    if kept.model is not None and hash_of(path) != kept.model:
+    if not (path := in_box(place)).exists():
+        raise InputError(f"{head} needs its model, and there is none at {path}. Say where it is: --model MODEL.")
+    if kept.model is not None and (found := hash_of(path)) != kept.model:
         raise InputError(
-            f"{head} is of vectors of the model {kept.model[:12]}, and {path} is {hash_of(path)[:12]}. Name that very "
-            "model by --model, or train the classifier on vectors of this one: dicot embed, then dicot classify --save."
+            f"{head} is of vectors of the model {kept.model[:12]}, and {path} is {found[:12]}. Name that very model by "
+            "--model, or train the classifier with vectors of this one: dicot embed, then dicot classify --save."
         )
-    embedder = load_embedder(path, device, missing=missing)
-    detector = None
-    if kept.reference is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)
-            detector = EmbeddingOutlierDetector().fit(kept.reference, groups=kept.together)
-
-    def of_vectors(x: "Array") -> "Array":
-        known = [kept.predict_proba(x), *([] if detector is None else [detector.p_values(x)[:, None]])]
-        return np.asarray(np.concatenate(known, axis=1), np.float32)
-
-    return Predictor(
-        PredictionTable(kept.classes, detector is not None),
-        lambda windows: of_vectors(embedder.transform(windows)),
-        hashlib.sha256(head.read_bytes()).hexdigest(),
-        made,
-        embedder.preparation_.n_times,
-        of_vectors,
-        kept.model,
-    )
-
-
-def _of_vectors(by: Predictor, head: Path, data: str) -> "dict[str, Array]":
-    """Return the table of vectors that are there."""
-    from dicot.store.vectors import read_vectors
-
-    known = read_vectors(data, finite=True)
-    if by.of_vectors is None:
-        raise InputError(f"{head} takes recordings; {data} holds vectors. Name the recordings.")
-    if None not in (by.model, known.model) and by.model != known.model:
-        raise InputError(f"{data} was made by another model than the one of {head}. Embed it by that model.")
-    return by.table.fill(by.of_vectors(known.x), known.columns())
+    return path

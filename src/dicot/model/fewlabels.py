@@ -1,14 +1,14 @@
 """FewLabelClassifier: a classifier for the embeddings of many cases of which only a few have a label.
 
-What turns an embedding into probabilities, its `Head`, can be kept as one .safetensors file, never pickle. Cases of the
-fit are in it where labels spread over the neighbour graph, as places in that graph, and where a reference is kept.
+What turns an embedding into probabilities, its `Head`, can be kept as one .safetensors file, never pickle. The cases of
+the fit are in it only where labels spread over the neighbour graph, as places in that graph.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,7 +55,6 @@ MARK = rb"\"sha256\": \""
 SPREADINGS: dict[str, tuple[float, float]] = {"none": (0.0, 1.0), "guesses": (0.5, 1.0), "labels": (0.8, 0.02)}
 SMALLEST = 1e-12  # probability
 REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
-REFERENCE, SAID = ("reference", "together"), ("model", "source")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -402,9 +401,7 @@ class Head:
     temperature: float = 1.0
     neighbours: Neighbours | None = None
     model: str | None = None  # the hash of the model whose embeddings it takes, where that is known
-    source: Mapping[str, Any] | None = None  # where this model is, and how recordings were cut for it: plain data
-    reference: Array | None = None  # (n, F) float32: some embeddings of the fit, to tell what is unlike all of them
-    together: Array | None = None  # (n,) which of these belong together, numbers
+    source: dict[str, Any] | None = None  # where this model is, and how recordings were cut for it: plain data
 
     @property
     def n_features(self) -> int:
@@ -428,16 +425,14 @@ class Head:
         check_head_file(path)
         arrays = {name: getattr(self, name) for name in REGRESSION}
         about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
+        about |= {} if self.source is None else {"source": self.source}
         if self.neighbours is not None:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             arrays["directions"] = np.eye(self.n_features) if arrays["directions"] is None else arrays["directions"]
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
-        about |= {} if self.source is None else {"source": dict(self.source)}
         config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
         config["sha256"] = OPEN
         plain = {name: np.ascontiguousarray(array, np.float64) for name, array in arrays.items()}
-        kept = {name: getattr(self, name) for name in REFERENCE if getattr(self, name) is not None}
-        plain |= {name: np.ascontiguousarray(array) for name, array in kept.items()}
         write_atomic(path, with_hash(save(plain, {"dicot": json.dumps(config)}), MARK))
         return path
 
@@ -458,10 +453,9 @@ class Head:
             if "places" in arrays:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
-            own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            more: dict[str, Any] = {name: arrays.get(name) for name in REFERENCE}
-            more |= {name: config.get(name) for name in SAID}
-            head = cls(known, **own, temperature=config["temperature"], neighbours=neighbours, **more)
+            rest: dict[str, Any] = {name: arrays[name] for name in REGRESSION}
+            rest |= {name: config.get(name) for name in ("temperature", "model", "source")}
+            head = cls(tuple(config["classes"]), **rest, neighbours=neighbours)
         except ModelFileError:
             raise
         except Exception as error:  # whatever a damaged file leads to

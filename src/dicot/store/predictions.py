@@ -1,34 +1,23 @@
-"""Predictions of a saved classifier: a table with one row per window that knows what it was made of and can grow."""
+"""A saved classifier knows how recordings are cut for it, and its predictions become ranges."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from dicot.core.errors import InputError, naming
 from dicot.data.cases import Array
-from dicot.data.tables import read_table
 from dicot.model.fewlabels import Head
-from dicot.store.embedding import FileForm
-from dicot.store.vectors import COLUMNS, SECONDS, SOURCE, TABLES, MadeOf, Parts, Vectors, check_out, write_columns
+from dicot.store.vectors import MadeOf, Vectors
 
-PREDICTED, OUTLIER = "predicted", "outlier_p"
-REFERENCE = 1000  # windows of the fit, at most, that a saved classifier keeps to tell what is unlike all of them
+PREDICTED = "predicted"
 OF_LABELS = ("label", "names", "table")  # how recordings are read for their labels, which new ones do not have
 
 
 def head_for(head: Head, known: Vectors) -> Head:
-    """Return a classifier that knows the model of these vectors, how recordings were cut, and some of the vectors."""
+    """Return a classifier that knows the model of these vectors and how recordings were cut for them."""
     source = None if known.source is None else replace(known.source, recordings={}).to_dict()
-    rows = np.sort(np.random.default_rng(0).permutation(len(known))[:REFERENCE])
-    held = known.held_together(3)
-    together = None if held is None else np.unique(held[1], return_inverse=True)[1][rows]
-    reference = np.asarray(known.x[rows], np.float32)
-    return replace(head, model=known.model, source=source, reference=reference, together=together)
+    return replace(head, model=known.model, source=source)
 
 
 def reading_of(made: MadeOf | None) -> dict[str, Any]:
@@ -37,51 +26,6 @@ def reading_of(made: MadeOf | None) -> dict[str, Any]:
         return {}
     channels = {} if made.channels is None else {"channels": list(made.channels)}
     return {name: value for name, value in made.options.items() if name not in OF_LABELS} | channels
-
-
-@final
-class PredictionTable:
-    """A .csv or .parquet of predictions: a row is (K,) probabilities and, with `outlier`, a p-value.
-
-    `columns` are those that were read or written last.
-    """
-
-    def __init__(self, classes: Sequence[Any], outlier: bool) -> None:
-        self.classes, self.columns = np.array(classes), dict[str, Array]()
-        self.numbers = [*(f"p_{name}" for name in classes), *[OUTLIER] * outlier]
-        self.form = FileForm(lambda path: check_out(path, TABLES), self.read, self.write)
-
-    def fill(self, x: Array, about: Mapping[str, Array]) -> dict[str, Array]:
-        """Make the columns of rows x (N, K or K + 1) and of what is known of their windows."""
-        predicted = self.classes[x[:, : len(self.classes)].argmax(axis=1)]
-        self.columns = {**about, PREDICTED: predicted, **dict(zip(self.numbers, x.T, strict=True))}
-        return self.columns
-
-    def write(self, path: Path, parts: Parts, made: MadeOf) -> None:
-        """Write what `embed_recordings` made."""
-        arrays = parts[""]
-        about = {name: arrays[key] for name, key in COLUMNS.items() if key in arrays}
-        write_columns(path, self.fill(np.asarray(arrays["X"]), about), made)
-
-    def read(self, path: Path, make: Callable[[int, int], Any] | None = None) -> Vectors:
-        """Read what was written, to append to it."""
-        with naming(path):
-            cells = read_table(path)
-            made = MadeOf.from_dict(json.loads((cells.schema.metadata or {}).get(SOURCE.encode(), b"null")))
-        table = cells.to_pandas()
-        if absent := [name for name in [*self.numbers, "recording", *SECONDS] if name not in table]:
-            raise InputError(
-                f"{path} has no column {absent[0]!r}: it was made by another classifier. Write another file."
-            )
-        x, about = table[self.numbers].to_numpy(np.float32), {n: _values(table[n]) for n in COLUMNS if n in table}
-        self.fill(x, about)
-        return Vectors(x, **about, source=made)
-
-
-def _values(column: "pd.Series[Any]") -> Array:
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        column = column.dt.tz_localize(None)
-    return np.asarray(column.fillna("").to_numpy(np.str_) if column.dtype == object else column.to_numpy())
 
 
 def runs(table: Mapping[str, Array]) -> dict[str, Array]:
