@@ -151,3 +151,19 @@ def test_a_store(tmp_path: Path, kind: str) -> None:
         return ["corpus", "build", source, *cut, folder / "corpus"]
 
     survives(words, files_in, tmp_path)
+
+
+def test_predictions_and_monitoring(tmp_path: Path) -> None:
+    source, vectors, head = recordings(tmp_path / "recordings", 12), tmp_path / "v.parquet", tmp_path / "h.safetensors"
+    cut = ["--window", "20", "--label", "activity", "--out"]
+    dicot("pretrain", source, *cut[:2], *SMALL, "--steps", 1, "--out", tmp_path / "model")
+    dicot("embed", tmp_path / "model", source, *cut, vectors)
+    dicot("classify", vectors, "--save", head)
+    survives(lambda folder: ["predict", head, source, "--out", folder / "p.parquet"], files_in, tmp_path)
+    for name in ("whole", "killed"):
+        shutil.rmtree(tmp_path / name)
+    survives(lambda folder: ["monitor", vectors, vectors, "--out", folder / "page.html"], list_files, tmp_path)
+
+
+def list_files(folder: Path) -> list[str]:
+    return sorted(files_in(folder))  # a page names its command

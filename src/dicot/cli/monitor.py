@@ -50,14 +50,13 @@ def monitor(
     for option, word, words in (("--by", by, BY), ("--unit", unit, UNITS)):
         if word is not None:
             lookup(dict.fromkeys(words), word, option)
-    known = {path: read_vectors(path, finite=True) for path in (reference, new)}
-    old, now = known[reference], known[new]
+    old, now = (read_vectors(path, finite=True) for path in (reference, new))
     _refuse_other(f"{reference} was", old.model, old.x.shape[1], new, now)
     classes = None if old.label is None or now.label is None else (old.label, now.label)
     if head is not None:
         classes = _predicted(head, old, now, new)
     unit = unit or _usual_unit(old, now)
-    units: Any = None if unit == "window" else tuple(_values(path, one, unit) for path, one in known.items())
+    units = None if unit == "window" else (_values(reference, old, unit), _values(new, now, unit))
     how: dict[str, Any] = {"units": units, "classes": None if by == "label" else classes, "alpha": alpha}
     if by is not None:
         how["parts"] = _values(new, now, by)
@@ -99,8 +98,8 @@ def _refuse_other(what: str, model: str | None, width: int, path: Path, known: "
 
 def _usual_unit(old: "Vectors", new: "Vectors") -> str:
     """Return groups where none is in both, or else recordings."""
-    groups = [] if old.group is None or new.group is None else [set(old.group.tolist()), set(new.group.tolist())]
-    if groups and not groups[0] & groups[1]:
+    groups = [set() if one.group is None else set(one.group.tolist()) for one in (old, new)]
+    if all(groups) and not groups[0] & groups[1] and groups[0] != set(() if old.recording is None else old.recording):
         return "group"
     if old.recording is None or new.recording is None:
         opt.warn("The files do not say which windows belong together. Each counts for itself: that alarms too often.")
