@@ -82,7 +82,7 @@ def test_other_vectors_have_another_map(tmp_path: Path) -> None:
     x, path = blobs(), tmp_path / "v.npz"
     first = read_or_make(path, Vectors(x), 0, print)
     grouped = read_or_make(path, Vectors(x, group=np.arange(90) % 5), 0, print)
-    assert (grouped.points == first.points).all() and (grouped.outlier != first.outlier).any()
+    assert (grouped.outlier != first.outlier).any(), "whole groups are compared"
     other = read_or_make(path, Vectors(x[::-1] * 2), 0, print)
     assert other.own.all() and (other.points != first.points).any()
 

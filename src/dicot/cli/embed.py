@@ -80,32 +80,35 @@ def embed_source(
     if source.corpus is not None:
         _embed_corpus(embedder, model, source.corpus, out)
     elif source.recorded:
-        _embed_recordings(embedder, model, source, out, append)
+        embed_recorded(embedder, model, source, out, append)
     else:
         _embed_cases(embedder, model, source, out)
 
 
-def _embed_recordings(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool
-) -> None:
+def embed_recorded(
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder",
+    model: Path,
+    source: DataSource,
+    out: Path,
+    append: bool,
+    **how: Any,
+) -> "EmbeddingRun":
+    """Embed recordings and say what was done; `how` goes to `embed_recordings`."""
+    from dicot.model.box import BOX
     from dicot.store.embedding import embed_recordings
 
     data = source.data
-    how: Any = {"append": append, "model_at": place_of(model)}
+    how |= {"append": append, "model_at": next((n for n, path in BOX.items() if path == model), str(model.absolute()))}
     done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
-    show_run(data, out, done, append)
-
-
-def show_run(data: str, out: Path, done: "EmbeddingRun", append: bool) -> None:
-    """Say what became of recordings."""
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
     if append and not done.added:
         typer.echo(f"Nothing is new: {out} has all {done.there} windows of {data}")
-        return
+        return done
     typer.echo(f"{data}: {done.added} cases -> {done.n_features} features")
     typer.echo(f"Wrote {out}" + (f", {done.there} windows before and {done.added} new ones" if done.there else ""))
+    return done
 
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
@@ -184,8 +187,7 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        made = MadeOf.of_cases(data, options, channels, hash_of(model))
-        write_vectors(out, parts, replace(made, at=place_of(model)))
+        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model)))
     typer.echo(f"Wrote {out}")
 
 
@@ -208,13 +210,6 @@ def load_embedder(
         embedder = OnnxEmbedder(model)
     embedder.preparation_ = replace(embedder.preparation_, **opt.given(missing=missing))
     return cast("TimeSeriesEmbedder | OnnxEmbedder", embedder)
-
-
-def place_of(model: Path) -> str:
-    """Say where a model is for whoever needs it again: its name in the box, or its path."""
-    from dicot.model.box import BOX
-
-    return next((name for name, path in BOX.items() if path == model), str(model.absolute()))
 
 
 def hash_of(model: Path) -> str:

@@ -44,7 +44,6 @@ def monitor(
     from dicot.store.series import AbsentSeriesError
     from dicot.store.vectors import read_vectors
     from dicot.use.monitoring import compare
-    from dicot.use.projection import principal_components
 
     check_plot(out, data)
     for option, word, words in (("--by", by, BY), ("--unit", unit, UNITS)):
@@ -67,8 +66,6 @@ def monitor(
     show_columns(columns_of(found, unit))
     for sentence in verdict(found, unit):
         typer.echo(sentence)
-    points = principal_components(np.concatenate([old.x, now.x]))[:, :2]
-    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
     order = np.lexsort((-found.distance, found.outlier_p))
     if now.recording is not None:  # the first of each recording
         order = order[np.sort(np.unique(now.recording[order], return_index=True)[1])]
@@ -78,7 +75,7 @@ def monitor(
     }
     lead = [*verdict(found, unit), f"Reference: {reference}, {len(old)} windows. New: {new}, {len(now)} windows."]
     lead += ["Below: the new windows that lie farthest from the reference, one of each recording."] * bool(rows)
-    figure = drift_figure(found, (points[: len(old)], points[len(old) :]))
+    figure = drift_figure(found)
     page = partial(draw, out, f"{new.name} against {reference.name}", lead, new, now, data=data, figure=figure)
     try:
         page(rows=rows)

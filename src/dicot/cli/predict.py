@@ -1,12 +1,12 @@
 """dicot predict: a saved classifier on new recordings, without learning anything from them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.embed import hash_of, load_embedder, place_of, show_run
+from dicot.cli.embed import embed_recorded, hash_of, load_embedder
 from dicot.cli.sources import DataSource, find_source
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
@@ -38,7 +38,6 @@ def predict(
 
     from dicot.core.errors import naming
     from dicot.model.fewlabels import Head
-    from dicot.store.embedding import embed_recordings
     from dicot.store.predictions import PREDICTED, reading_of, runs
     from dicot.store.vectors import COLUMNS, MadeOf, check_out, read_vectors, write_columns, write_vectors
 
@@ -65,13 +64,11 @@ def predict(
         columns.update({f"p_{name}": chances[:, number] for number, name in enumerate(kept.classes)})
         return columns
 
-    how: Any = {"append": append, "model_at": place_of(path), "like": like, "more": more}
-    done = embed_recordings(embedder.transform, hash_of(path), out, data, source.options, **how)
+    done = embed_recorded(embedder, path, source, out, append, like=like, more=more)
     known = read_vectors(out)
     if not done.added:  # by another classifier, it may be
         arrays = {COLUMNS[name]: values for name, values in known.columns().items()}
         write_vectors(out, {"": {"X": known.x, **arrays}}, known.source, more(known.x))
-    show_run(data, out, done, append)
     names, counts = np.unique(columns[PREDICTED], return_counts=True)
     show_columns({"class": names, "windows": counts})
     if ranges is not None:

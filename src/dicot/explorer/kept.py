@@ -20,6 +20,7 @@ from dicot.core.errors import CalibrationWarning, InputError, OutputError
 from dicot.core.progress import Bar
 from dicot.core.storage import atomic_file
 from dicot.data.cases import Array, pieces, release
+from dicot.data.labels import as_text
 from dicot.data.npyfile import load_npz
 from dicot.store.vectors import Vectors
 from dicot.use import projection
@@ -46,7 +47,6 @@ class Overview:
     outlier: NDArray[np.float32] | None  # (N,) the larger the odder; None where there are too few windows to tell
     key: NDArray[np.uint64]  # (N,) tells windows apart
     own: NDArray[np.bool_]  # (N,) whether the map was made with a window, or it was placed later
-    together: str  # a hash of what belongs together, of which the outlier scores depend
 
 
 def overview_file(path: Path, kind: str = "tsne") -> Path:
@@ -54,20 +54,18 @@ def overview_file(path: Path, kind: str = "tsne") -> Path:
     return path.with_name(f"{path.stem}.explorer-{kind}.npz")
 
 
-def _keys(known: Vectors) -> tuple[NDArray[np.uint64], str]:
-    """Return a number for each window by its vector and its place, and a hash of what belongs together."""
-    texts = (
-        map(repr, zip(*(one.tolist() for one in known.places()), strict=True)) if known.placed else [""] * len(known)
-    )
+def _keys(known: Vectors) -> NDArray[np.uint64]:
+    """Return a number for each window by its vector, its place and what it belongs together with."""
+    together = known.held_together(3)  # of which the outlier scores depend
+    told = [*(known.places() if known.placed else ()), *(() if together is None else (as_text(together[1]),))]
+    texts = [repr(row) for row in zip(*(one.tolist() for one in told), strict=True)] or [""] * len(known)
     out = np.empty(len(known), np.uint64)
     for rows in pieces((len(known), 1, known.x.shape[1])):
-        for row, values, text in zip(range(rows.start, rows.stop), known.x[rows], texts, strict=False):
-            whole = hashlib.blake2b(np.ascontiguousarray(values, "<f4").tobytes(), digest_size=8)
-            whole.update(text.encode(errors="surrogateescape"))
+        for row, values in enumerate(known.x[rows], rows.start):
+            whole = hashlib.blake2b(np.ascontiguousarray(values, "<f4").tobytes() + texts[row].encode(), digest_size=8)
             out[row] = int.from_bytes(whole.digest(), "little")
         release(known.x[rows])
-    together = known.held_together(3)
-    return out, "" if together is None else hashlib.sha256(repr(together[1].tolist()).encode()).hexdigest()
+    return out
 
 
 def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str = "tsne") -> Overview:
@@ -76,11 +74,11 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
     `n_classes` of known labels say how many clusters to look for; with less than two, a rule does. `kind` is that of
     the map, "tsne" or "umap".
     """
-    place, count, (keys, together) = overview_file(path, kind), n_clusters(len(known), n_classes), _keys(known)
+    place, count, keys = overview_file(path, kind), n_clusters(len(known), n_classes), _keys(known)
     made = _read(place)
-    same = made is not None and made.together == together and np.array_equal(made.key, keys)
+    same = made is not None and np.array_equal(made.key, keys)
     if made is not None and not same:
-        made = _grown(made, known, keys, together)
+        made = _grown(made, known, keys)
     if made is not None:
         later = len(known) - np.count_nonzero(made.own)
         said = f"; {later} window(s) that were appended are placed between the nearest others" * bool(later)
@@ -95,7 +93,7 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
         say(f"Making the map of {len(known):,} windows, once; of 5,000 and more it takes some minutes.")
         points, title = _map(known.x, kind)
         say(f"Map: {title}")
-        of_all = (outlier_scores(known), keys, np.ones(len(known), bool), together)
+        of_all = (outlier_scores(known), keys, np.ones(len(known), bool))
         made = Overview(points, title, clusters(known.x, count), count, *of_all)
     facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
     try:
@@ -107,7 +105,7 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
     return made
 
 
-def _grown(old: Overview, known: Vectors, keys: NDArray[np.uint64], together: str) -> Overview | None:
+def _grown(old: Overview, known: Vectors, keys: NDArray[np.uint64]) -> Overview | None:
     """Place windows that are new into the map of the others; None where less than half of its windows are there.
 
     Points and clusters of the others stay. A new window lies between the three nearest that the map was made with, in
@@ -127,8 +125,7 @@ def _grown(old: Overview, known: Vectors, keys: NDArray[np.uint64], together: st
         z = projection.principal_components(known.x, seed=SEED)
         points[new], nearest = projection.place(z, marks, points[marks], new)
         cluster[new] = cluster[marks[nearest]]
-    facts: dict[str, Any] = {"outlier": outlier_scores(known), "key": keys, "own": own, "together": together}
-    return replace(old, points=points, cluster=cluster, **facts)
+    return replace(old, points=points, cluster=cluster, outlier=outlier_scores(known), key=keys, own=own)
 
 
 def n_clusters(n_windows: int, n_classes: int) -> int:
@@ -184,7 +181,7 @@ def _read(place: Path) -> Overview | None:
     try:
         arrays = load_npz(place)
         sound, n = str(arrays.pop("format")) == FORMAT, len(arrays["points"])
-        plain: dict[str, Any] = {name: arrays[name].item() for name in ("title", "n_clusters", "together")}
+        plain: dict[str, Any] = {name: arrays[name].item() for name in ("title", "n_clusters")}
         made = Overview(**{"outlier": None, **arrays, **plain})
         shapes = {one.shape for one in (made.cluster, made.outlier, made.key, made.own) if one is not None}
         sound = sound and made.points.shape == (n, 2) and shapes == {(n,)} and made.own.dtype == bool

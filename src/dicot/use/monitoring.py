@@ -88,7 +88,12 @@ def compare(
     part = np.full(len(x), "") if parts is None else as_text(np.asarray(parts))
     names, n_tests = np.unique(part).tolist(), (1 if kinds is None else 2) * len(np.unique(part))
     draws = min(MOST_DRAWS, round(FINEST * n_tests / alpha) - 1)
-    detector, distance, outlier_p = _outliers(old, x, sides[0], alpha)
+    rows = drawn_rows(len(old), REFERENCE, seed)
+    groups = sides[0][rows] if 2 < len(np.unique(sides[0][rows])) < len(rows) else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # that few can be flagged: the tests decide
+        detector = EmbeddingOutlierDetector(alpha=alpha).fit(old[rows], groups=groups)
+    distance, outlier_p = distances_and_p(detector, x)
     found = []
     for name in names:
         here = np.flatnonzero(part == name)
@@ -104,7 +109,7 @@ def compare(
         if kinds is not None:
             said = np.concatenate([kinds[0][there], kinds[1][here]])
             held = [one for one in np.unique(said).tolist() if one]
-            share = np.stack([_mean(said == one, number) for one in held], axis=1)
+            share = np.stack([np.bincount(number, said == one) for one in held], axis=1) / np.bincount(number)[:, None]
             forms[CLASSES] = share / np.maximum(share.mean(axis=0), 1e-12) @ share.T
             before, now = share[~is_new].mean(axis=0), share[is_new].mean(axis=0)
             shares = {one: (float(before[i]), float(now[i])) for i, one in enumerate(held)}
@@ -122,11 +127,6 @@ def compare(
             )
         )
     return Comparison(tuple(found), alpha, distance, outlier_p, -detector.calibration_scores_)
-
-
-def _mean(values: Any, unit: Any) -> Floats:
-    out: Floats = np.bincount(unit, values) / np.bincount(unit)
-    return out
 
 
 def _distances(x: NDArray[np.float32], unit: NDArray[np.intp]) -> Floats:
@@ -157,14 +157,3 @@ def _p(form: Floats, is_new: NDArray[np.bool_], draws: int, seed: int) -> float:
         sides = rng.permuted(np.tile(is_new, (min(500, draws - start), 1)), axis=1)
         larger += int((_values(form, sides) >= given - 1e-9 * abs(given)).sum())
     return larger / (draws + 1)
-
-
-def _outliers(
-    reference: NDArray[np.float32], new: NDArray[np.float32], unit: Any, alpha: float
-) -> tuple[EmbeddingOutlierDetector, Floats, Floats]:
-    rows = drawn_rows(len(reference), REFERENCE, 0)
-    groups = unit[rows] if 2 < len(np.unique(unit[rows])) < len(rows) else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)  # that few can be flagged: the tests decide
-        detector = EmbeddingOutlierDetector(alpha=alpha).fit(reference[rows], groups=groups)
-        return detector, *distances_and_p(detector, new)

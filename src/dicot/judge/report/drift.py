@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from dicot.data.cases import Array
 from dicot.judge.report.figures import GREY, PALETTE, legend_text, svg
 from dicot.use.monitoring import Comparison
 
@@ -40,8 +39,8 @@ def columns_of(found: Comparison, unit: str) -> dict[str, list[str]]:
     }
 
 
-def drift_figure(found: Comparison, points: tuple[Array, Array]) -> str:
-    """Draw the shift of each part, shares of classes, distances to the reference, and where all windows lie."""
+def drift_figure(found: Comparison) -> str:
+    """Draw the shift of each part, shares of classes, and distances to the reference."""
     parts, alarms = found.parts, found.alarms()
     most = max(parts, key=lambda one: sum(abs(now - before) for before, now in one.shares.values()))
     low, high = np.quantile(np.concatenate([found.usual, found.distance]), [0, 0.995]).tolist()
@@ -67,14 +66,9 @@ def drift_figure(found: Comparison, points: tuple[Array, Array]) -> str:
         axes.set(xlabel="distance", ylabel="% of the windows", title="Distance to held-out windows of the reference")
         axes.legend(frameon=False)
 
-    def places(axes: Any) -> None:
-        for side, own in enumerate(points):
-            axes.scatter(*own.T, s=3, color=COLOURS[side], alpha=0.6, linewidths=0, rasterized=True)
-        axes.set(xticks=[], yticks=[], title="First two principal components")
-
     panels = {shifts: 0.6 + 0.25 * len(parts)}
     panels |= {shares: 0.8 + 0.35 * len(most.shares)} if most.shares else {}
-    panels |= {distances: 2.2, places: 4.0}
+    panels |= {distances: 2.2}
 
     def draw(figure: Any) -> None:
         for axes, panel in zip(
