@@ -68,8 +68,7 @@ def test_one_argument_says_all_and_new_recordings_are_added(made: Path, tmp_path
     assert grown[: len(table)].equals(table) and set(grown.recording) == {"p", "q", "r"} and "new ones" in said
     assert "Nothing is new" in dicot("predict", made / "head.safetensors", folder, "--out", out, "--append")
     dicot("predict", made / "head.safetensors", folder, "--out", tmp_path / "whole.parquet")
-    whole = pd.read_parquet(tmp_path / "whole.parquet")
-    assert whole.drop(columns="vector").equals(pd.read_parquet(out).drop(columns="vector"))
+    assert (tmp_path / "whole.parquet").read_bytes() == out.read_bytes()
 
 
 def test_the_model_must_be_the_one_of_the_classifier(made: Path, tmp_path: Path) -> None:
@@ -122,9 +121,6 @@ def test_a_page_tells_what_changed_and_the_exit_code_alarms(made: Path, tmp_path
     assert "Changed: 2026-W12" in said and "p classes" in said
     text = page.read_text()
     assert "Changed: 2026-W12" in text and text.count("<li>") >= 2 and "data:image/svg+xml" in text
-    before = page.read_bytes()
-    dicot(*call, "--head", made / "head.safetensors", "--by", "week", code=4)
-    assert page.read_bytes() == before
     assert "No change" in dicot("monitor", made / "v.parquet", made / "v.parquet", "--out", page)
     shutil.rmtree(odd)
     assert "No windows are drawn" in dicot(*call, code=4)
@@ -145,5 +141,3 @@ def test_what_cannot_be_compared_is_said(made: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             dicot("monitor", *words, "--out", page)
     assert not page.exists()
-    said = dicot("monitor", v, tmp_path / "bare.npz", "--out", page)
-    assert "Each counts for itself" in said
