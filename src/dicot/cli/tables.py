@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dicot.data.cases import Array
     from dicot.judge.report.tables import Table as TextTable
     from dicot.store.vectors import Vectors
 
@@ -24,7 +25,8 @@ def show_columns(columns: Mapping[str, Iterable[Any]]) -> None:
     """Print columns of values below their titles; numbers stand to the right."""
     from rich.table import Table
 
-    table, texts = Table(), {title: [cell(value) for value in values] for title, values in columns.items()}
+    shown = [title for title in columns if title != "end_time"]  # files have it; a screen has less room
+    table, texts = Table(), {title: [cell(value) for value in columns[title]] for title in shown}
     for title, cells in texts.items():
         table.add_column(title, justify="right" if all(map(_is_number, cells)) else "left")
     for row in zip(*texts.values(), strict=True):
@@ -119,9 +121,10 @@ def draw(
     rows: Mapping[int, Mapping[str, str]],
     data: str | None,
     marked: int | None = None,
+    shades: "Mapping[int, Array] | None" = None,
     figure: str = "",
 ) -> None:
-    """Write the page: a figure if there is one, and the windows of these rows with what is said of each."""
+    """Write the page: a figure, and the windows of these rows with what is said of each, and shades behind some."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of
@@ -139,7 +142,7 @@ def draw(
         values = series.window(row)
         if values is None:
             raise InputError(f"Row {row} of {vectors}, {title_of}: {series.lost[str(known.places()[0][row])]}")
-        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row == marked))
+        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, row == marked, (shades or {}).get(row)))
     facts_of_page = {
         "vectors": vectors,
         "version": f"dicot {__version__}",

@@ -7,7 +7,7 @@ from typing import final
 
 from dicot.core.errors import InputError
 
-_FIELD = re.compile(r"\{([^{}:/]*)(?::(\d+))?\}")
+_FIELD = re.compile(r"\{([^{}:/]*)(?::([1-9]\d{0,2}))?\}")
 _SEPARATORS = re.compile(r"([-_. /])")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
@@ -23,12 +23,10 @@ class NamePattern:
     def __init__(self, text: str) -> None:
         pieces = _FIELD.split(text)  # text, field, width, text, field, width ... text
         self.text, self.fields = text, tuple(pieces[1::3])
-        if not self.fields or not all(self.fields) or len(set(self.fields)) < len(self.fields):
-            raise InputError(
-                f"{text!r} must name its fields, each once, in braces, as in '{{activity}}_{{subject}}_{{trial}}'."
-            )
-        if "{" in (left := "".join(pieces[::3])) or "}" in left:
-            raise InputError(f"A brace of {text!r} has no partner, or holds no name. Write a field as {{name}}.")
+        braces = any(brace in part for part in pieces[::3] for brace in "{}")
+        if braces or not self.fields or not all(self.fields) or len(set(self.fields)) < len(self.fields):
+            example = "{activity}_{subject}_{trial}"
+            raise InputError(f"{text!r} must name its fields in braces, each by a name of its own, as in {example!r}.")
         widths = pieces[2::3]
         for number, between in enumerate(pieces[3:-1:3]):
             if not between and widths[number] is widths[number + 1] is None:
@@ -60,11 +58,11 @@ class NamePattern:
 def suggest_pattern(names: Collection[str]) -> str | None:
     """Return the pattern that all names have in common, where some part of them comes again and again."""
     split = [_SEPARATORS.split(name) for name in names]  # part, separator, part ...
-    if len({tuple(one[1::2]) for one in split}) != 1:
+    if len({tuple(one[1::2]) for one in split}) != 1 or any(brace in name for name in names for brace in "{}"):
         return None
     columns = list(zip(*split, strict=True))
     counts = [len(set(column)) for column in columns]
-    if not any(1 < count < len(split) for count in counts):
+    if not any(1 < count < len(split) for count in counts) or len(columns) > len(ascii_lowercase):
         return None
     out, letters = "", iter(ascii_lowercase)
     for column, count in zip(columns, counts, strict=True):

@@ -151,7 +151,7 @@ def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArr
         raise InputError(
             f"{where(int(other))} has the time stamp of {where(int(one))}, {written[one]!s} ({len(twice)} in all came "
             "twice). Drop or average such rows; if several recordings share the file, name the column that tells them "
-            "apart as group= (--group)."
+            "apart as group= (--group), of a DataFrame as recording=."
         )
     return order
 

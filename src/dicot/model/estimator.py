@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -18,8 +19,10 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
+from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
+from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding
 from dicot.model.controls import CONTROLS, calibrated_control
@@ -115,7 +118,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         "auto": "mixed" for one channel and "small" for more; 0: none.
         "levels": mean, range, trend, deviation and roughness of each channel.
         "length": compress the vectors to exactly so many numbers, 2,048 or fewer, by principal components of the
-        training cases (10,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
+        training cases (4,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
         are.
         "precision": of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     prepare : how input becomes cases, a mapping of some of these names.
@@ -214,6 +217,20 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         options = {"pooling": self.features_["pooling"], "composer": self.composition_, "precision": self._precision}
         self._embed(groups, target, **options)
         return target
+
+    def embed_folder(
+        self, source: Source, window: str | int, stride: str | int = "50%", **options: Any
+    ) -> pd.DataFrame:
+        """Return a frame with one row per window of recordings: where and when it is, and its vector.
+
+        Its columns are those of `Windows.to_pandas` and one of float32 for each feature: v0, v1 and so on. Arguments
+        are those of `Windows.from_folder`; channels that nobody says are those of the fit.
+        """
+        check_is_fitted(self)
+        windows = Windows.from_folder(source, window, stride, **{"channels": self.preparation_.channels, **options})
+        vectors = self.transform(windows)
+        names = [f"v{number}" for number in range(vectors.shape[1])]
+        return pd.concat([windows.to_pandas(), pd.DataFrame(vectors, columns=names)], axis=1)
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""

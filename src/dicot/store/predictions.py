@@ -11,7 +11,6 @@ from dicot.model.fewlabels import Head
 from dicot.store.vectors import MadeOf, Vectors
 
 PREDICTED = "predicted"
-OF_LABELS = ("label", "names", "table")  # how recordings are read for their labels, which new ones do not have
 
 
 def head_for(head: Head, known: Vectors) -> Head:
@@ -21,11 +20,15 @@ def head_for(head: Head, known: Vectors) -> Head:
 
 
 def reading_of(made: MadeOf | None) -> dict[str, Any]:
-    """Return how new recordings are read for a classifier: as those of its vectors, but for their labels."""
+    """Return how new recordings are read for a classifier: as those of its vectors, but for labels and who they are of.
+
+    A group stays where a column has it: it may tell the recordings of a file apart.
+    """
     if made is None or made.kind != "recordings":
         return {}
+    told = {"label", "names", "table", *(["group"] if {"names", "table"} & made.options.keys() else [])}
     channels = {} if made.channels is None else {"channels": list(made.channels)}
-    return {name: value for name, value in made.options.items() if name not in OF_LABELS} | channels
+    return {name: value for name, value in made.options.items() if name not in told} | channels
 
 
 def runs(table: Mapping[str, Array]) -> dict[str, Array]:
