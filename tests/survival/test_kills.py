@@ -153,17 +153,12 @@ def test_a_store(tmp_path: Path, kind: str) -> None:
     survives(words, files_in, tmp_path)
 
 
-def test_predictions_and_monitoring(tmp_path: Path) -> None:
-    source, vectors, head = recordings(tmp_path / "recordings", 12), tmp_path / "v.parquet", tmp_path / "h.safetensors"
-    cut = ["--window", "20", "--label", "activity", "--out"]
-    dicot("pretrain", source, *cut[:2], *SMALL, "--steps", 1, "--out", tmp_path / "model")
-    dicot("embed", tmp_path / "model", source, *cut, vectors)
-    dicot("classify", vectors, "--save", head)
+def test_predictions_and_a_page(tmp_path: Path) -> None:
+    source, head = recordings(tmp_path / "recordings", 12), tmp_path / "h.safetensors"
+    dicot("embed", source, "--window", "20", "--label", "activity", "--out", tmp_path / "v.parquet")
+    dicot("classify", tmp_path / "v.parquet", "--save", head)
     survives(lambda folder: ["predict", head, source, "--out", folder / "p.parquet"], files_in, tmp_path)
     for name in ("whole", "killed"):
         shutil.rmtree(tmp_path / name)
-    survives(lambda folder: ["monitor", vectors, vectors, "--out", folder / "page.html"], list_files, tmp_path)
-
-
-def list_files(folder: Path) -> list[str]:
-    return sorted(files_in(folder))  # a page names its command
+    call = ["monitor", tmp_path / "v.parquet", tmp_path / "v.parquet", "--out"]
+    survives(lambda folder: [*call, folder / "page.html"], lambda folder: [*files_in(folder)], tmp_path)

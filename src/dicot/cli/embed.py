@@ -85,12 +85,7 @@ def embed_source(
 
 
 def embed_recorded(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder",
-    model: Path,
-    source: DataSource,
-    out: Path,
-    append: bool,
-    **how: Any,
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool, **how: Any
 ) -> "EmbeddingRun":
     """Embed recordings and say what was done; `how` goes to `embed_recordings`."""
     from dicot.model.box import BOX

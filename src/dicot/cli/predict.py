@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.embed import embed_recorded, hash_of, load_embedder
-from dicot.cli.sources import DataSource, find_source
+from dicot.cli.sources import DataSource
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
@@ -52,10 +52,12 @@ def predict(
         own = reading_of(made)
     path = _model_of(head, kept, model or ("" if made is None else made.at))
     embedder = load_embedder(path, device, missing=reading.get("missing"))
-    source = DataSource(data, None, own | reading) if own else find_source(data, reading, embedder.preparation_.n_times)
+    source = DataSource(data, None, own | reading)
     if not source.recorded:
-        raise InputError(f"{data} is not read as recordings. Say how long a window is: --window.")
-    like = None if made is None or made.channels is None or not own else (made.channels, made.rate)
+        raise InputError(
+            f"{head} was trained with cases of a file, not with recordings. Say how to cut these: --window."
+        )
+    like = None if made is None or made.channels is None else (made.channels, made.rate)
     columns: dict[str, Array] = {}
 
     def more(x: "Array") -> "dict[str, Array]":
@@ -83,10 +85,8 @@ def _model_of(head: Path, kept: "Head", place: str) -> Path:
 
     if not place:  # older vectors and those of a corpus do not say it
         place = next((name for name, path in BOX.items() if hash_of(path) == kept.model), "")
-    if not place:
-        raise InputError(f"{head} does not say where its model is. Name it: --model MODEL.")
-    if not (path := in_box(place)).exists():
-        raise InputError(f"{head} needs its model, and there is none at {path}. Say where it is: --model MODEL.")
+    if not place or not (path := in_box(place)).exists():
+        raise InputError(f"{head} needs its model, and there is none at {place!r}. Say where it is: --model MODEL.")
     if kept.model is not None and (found := hash_of(path)) != kept.model:
         raise InputError(
             f"{head} is of vectors of the model {kept.model[:12]}, and {path} is {found[:12]}. Name that very model by "

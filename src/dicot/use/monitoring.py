@@ -18,10 +18,9 @@ from dicot.use.projection import drawn_rows, principal_components
 Floats = NDArray[np.float64]
 Pair = tuple[Any, Any]  # of the reference and of the new windows
 
-MOST = 2500  # windows whose distances to each other are taken; of more, some of each unit
+MOST = 2500  # windows whose distances to each other are taken, about; of more, some of each unit
 REFERENCE = 10_000  # windows that outliers are told by; drawn where there are more
-FINEST, MOST_DRAWS = 100, 9999  # permutations: the smallest p-value is so many times smaller than what alarms
-VECTORS, CLASSES = "vectors", "classes"  # what the two tests look at
+FINEST, DRAWS = 100, 9999  # the smallest p-value is so many times below what alarms; with so many exchanges at most
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,6 @@ class Drift:
     """How one part of the new windows, such as a week, differs from the reference."""
 
     part: str  # "" where all new windows are one
-    windows: int
     units: tuple[int, int]  # recordings, or whatever belongs together, in the reference and here
     shift: float  # from 0, distributed as the reference, to 1, nothing in common: root of the energy coefficient
     p: dict[str, float]  # by test: times the number of tests of the comparison (Bonferroni), 1 at most
@@ -66,19 +64,12 @@ def compare(
 ) -> Comparison:
     """Compare new embeddings (N, F) with those of a reference (M, F), and say whether they are distributed otherwise.
 
-    Windows of one recording resemble each other and overlap: they are no independent evidence. So whole units are
-    exchanged between reference and new, and the energy distance, in which each unit weighs the same, is compared with
-    that of other exchanges. Where new units come about as those of the reference did, an alarm has a probability of at
-    most alpha, whatever the distribution, for all parts and tests of a call together.
-
-    Parameters
-    ----------
-    units : which windows belong together, such as their recordings, (M,) and (N,); by default each is a unit
-    classes : labels or predictions, (M,) and (N,): a second test compares their shares
-    parts : (N,) compare each part of the new windows for itself, such as a week
-    reference_parts : (M,) and only with this part of the reference, such as a class
-    alpha : the share of false alarms to allow
-    seed : draws the exchanges
+    Windows of one recording resemble each other and overlap: they are no independent evidence. So whole `units` (by
+    default windows) are exchanged between reference and new, and the energy distance, in which each unit weighs the
+    same, is compared with that of other exchanges; so are the shares of `classes`. Where new units come about as those
+    of the reference did, an alarm has a probability of at most alpha, whatever the distribution, for all parts and
+    tests of a call together. Each of the `parts` (N,), such as weeks, is compared with the whole reference, or with the
+    same of its `reference_parts` (M,), such as classes.
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be a number between 0 and 1; got {alpha!r}.")
@@ -87,7 +78,7 @@ def compare(
     kinds = None if classes is None else [as_text(np.asarray(one)) for one in classes]
     part = np.full(len(x), "") if parts is None else as_text(np.asarray(parts))
     names, n_tests = np.unique(part).tolist(), (1 if kinds is None else 2) * len(np.unique(part))
-    draws = min(MOST_DRAWS, round(FINEST * n_tests / alpha) - 1)
+    draws = min(DRAWS, round(FINEST * n_tests / alpha) - 1)
     rows = drawn_rows(len(old), REFERENCE, seed)
     groups = sides[0][rows] if 2 < len(np.unique(sides[0][rows])) < len(rows) else None
     with warnings.catch_warnings():
@@ -105,19 +96,18 @@ def compare(
         number = np.concatenate([unit[0], unit[1] + counts[0]])
         is_new = np.arange(sum(counts)) >= counts[0]
         apart = _distances(np.concatenate([old[there], x[here]]), number)
-        forms, shares = {VECTORS: -apart}, {}
+        forms, shares = {"vectors": -apart}, {}
         if kinds is not None:
             said = np.concatenate([kinds[0][there], kinds[1][here]])
             held = [one for one in np.unique(said).tolist() if one]
             share = np.stack([np.bincount(number, said == one) for one in held], axis=1) / np.bincount(number)[:, None]
-            forms[CLASSES] = share / np.maximum(share.mean(axis=0), 1e-12) @ share.T
+            forms["classes"] = share / np.maximum(share.mean(axis=0), 1e-12) @ share.T
             before, now = share[~is_new].mean(axis=0), share[is_new].mean(axis=0)
             shares = {one: (float(before[i]), float(now[i])) for i, one in enumerate(held)}
         given = float(_values(-apart, is_new[None])[0])
         found.append(
             Drift(
                 part=name,
-                windows=len(here),
                 units=counts,
                 shift=math.sqrt(max(given, 0) / max(2 * float(apart[is_new][:, ~is_new].mean()), 1e-12)),
                 p={test: min(1.0, n_tests * _p(form, is_new, draws, seed)) for test, form in forms.items()},
@@ -132,10 +122,8 @@ def compare(
 def _distances(x: NDArray[np.float32], unit: NDArray[np.intp]) -> Floats:
     """Return (U, U) mean distances of windows of two units, in principal components that know no sides."""
     z, counts = principal_components(x).astype(np.float64), np.bincount(unit)
-    order, most = np.argsort(unit, kind="stable"), max(1, MOST // len(counts))
     place = np.arange(len(unit)) - np.repeat(np.cumsum(counts) - counts, counts)
-    step = np.repeat(np.maximum(1, counts / most), counts)
-    rows = order[np.floor(place / step) > np.floor((place - 1) / step)]  # evenly over the windows of a unit
+    rows = np.argsort(unit, kind="stable")[place % math.ceil(len(unit) / MOST) == 0]
     held = np.bincount(unit[rows])
     starts = np.cumsum(held) - held
     between = np.add.reduceat(cdist(z[rows], z[rows]), starts, axis=1)
