@@ -77,7 +77,8 @@ def compare(
     sides = [np.arange(len(one)) for one in (old, x)] if units is None else [as_text(np.asarray(one)) for one in units]
     kinds = None if classes is None else [as_text(np.asarray(one)) for one in classes]
     part = np.full(len(x), "") if parts is None else as_text(np.asarray(parts))
-    names, n_tests = np.unique(part).tolist(), (1 if kinds is None else 2) * len(np.unique(part))
+    names = [name for name in np.unique(part).tolist() if name or parts is None]  # "" is of no part
+    n_tests = (1 if kinds is None else 2) * len(names)
     draws = min(DRAWS, round(FINEST * n_tests / alpha) - 1)
     rows = drawn_rows(len(old), REFERENCE, seed)
     groups = sides[0][rows] if 2 < len(np.unique(sides[0][rows])) < len(rows) else None
@@ -104,18 +105,11 @@ def compare(
             forms["classes"] = share / np.maximum(share.mean(axis=0), 1e-12) @ share.T
             before, now = share[~is_new].mean(axis=0), share[is_new].mean(axis=0)
             shares = {one: (float(before[i]), float(now[i])) for i, one in enumerate(held)}
-        given = float(_values(-apart, is_new[None])[0])
-        found.append(
-            Drift(
-                part=name,
-                units=counts,
-                shift=math.sqrt(max(given, 0) / max(2 * float(apart[is_new][:, ~is_new].mean()), 1e-12)),
-                p={test: min(1.0, n_tests * _p(form, is_new, draws, seed)) for test, form in forms.items()},
-                smallest=n_tests * max(1 / math.comb(sum(counts), counts[1]), 1 / (draws + 1)),
-                odd=float((outlier_p[here] <= alpha).mean()),
-                shares=shares,
-            )
-        )
+        energy = float(_values(-apart, is_new[None])[0]) / max(2 * float(apart[is_new][:, ~is_new].mean()), 1e-12)
+        p = {test: min(1.0, n_tests * _p(form, is_new, draws, seed)) for test, form in forms.items()}
+        smallest = n_tests * max(1 / math.comb(sum(counts), counts[1]), 1 / (draws + 1))
+        odd = float((outlier_p[here] <= alpha).mean())
+        found.append(Drift(name, counts, math.sqrt(max(energy, 0)), p, smallest, odd, shares))
     return Comparison(tuple(found), alpha, distance, outlier_p, -detector.calibration_scores_)
 
 
