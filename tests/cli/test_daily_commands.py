@@ -108,7 +108,7 @@ def test_a_page_tells_what_changed_and_the_exit_code_alarms(made: Path, tmp_path
     dicot("predict", made / "head.safetensors", odd, "--out", out)
     call = ["monitor", made / "v.parquet", out, "--out", page, "--top", 2]
     said = dicot(*call, "--head", made / "head.safetensors", "--by", "week", code=4)
-    assert "Changed: 2026-W12" in said and "p classes" in said
+    assert "Changed: 2026-W12" in said and "was trained with" in said and "p classes" not in said
     text = page.read_text()
     assert "Changed: 2026-W12" in text and text.count("<li>") >= 2 and "data:image/svg+xml" in text
     assert "No change" in dicot("monitor", made / "v.parquet", made / "v.parquet", "--out", page)

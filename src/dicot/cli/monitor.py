@@ -49,15 +49,20 @@ def monitor(
     check_plot(out, data)
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
     _refuse_other(f"{reference} was", old.model, old.x.shape[1], new, now)
+    own: set[str] = set()
     classes = None if old.label is None or now.label is None else (old.label, now.label)
     if head is not None:
         kept = Head.load(head)
         _refuse_other(f"The vectors of {head} were", kept.model, kept.n_features, new, now)
         before, after = (np.array(kept.classes)[kept.predict_proba(one.x).argmax(axis=1)] for one in (old, now))
         classes = before, after
+        own = {*((kept.source or {}).get("data", ()))} & {*(() if old.source is None else old.source.data)}
+        if own:
+            opt.warn(f"{head} was trained with {reference}, so shares of its predictions are shown and not tested.")
     unit = unit or _usual_unit(old, now)
     units = None if unit == "window" else (_values(reference, old, unit), _values(new, now, unit))
     how: dict[str, Any] = {"units": units, "classes": None if by == "label" else classes, "alpha": alpha}
+    how["test_classes"] = not own
     if by is not None:
         how["parts"] = _values(new, now, by)
     if by == "label":

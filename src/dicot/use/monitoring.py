@@ -57,6 +57,7 @@ def compare(
     *,
     units: Pair | None = None,
     classes: Pair | None = None,
+    test_classes: bool = True,
     parts: Any = None,
     reference_parts: Any = None,
     alpha: float = 0.05,
@@ -66,7 +67,8 @@ def compare(
 
     Windows of one recording resemble each other and overlap: they are no independent evidence. So whole `units` (by
     default windows) are exchanged between reference and new, and the energy distance, in which each unit weighs the
-    same, is compared with that of other exchanges; so are the shares of `classes`. Where new units come about as those
+    same, is compared with that of other exchanges; so are the shares of `classes`, unless they are predictions of a
+    classifier that was trained with the reference (`test_classes`): it knows these too well. Where new units come about as those
     of the reference did, an alarm has a probability of at most alpha, whatever the distribution, for all parts and
     tests of a call together. Each of the `parts` (N,), such as weeks, is compared with the whole reference, or with the
     same of its `reference_parts` (M,), such as classes.
@@ -78,7 +80,7 @@ def compare(
     kinds = None if classes is None else [as_text(np.asarray(one)) for one in classes]
     part = np.full(len(x), "") if parts is None else as_text(np.asarray(parts))
     names = [name for name in np.unique(part).tolist() if name or parts is None]  # "" is of no part
-    n_tests = (1 if kinds is None else 2) * len(names)
+    n_tests = (1 + (kinds is not None and test_classes)) * len(names)
     draws = min(DRAWS, round(FINEST * n_tests / alpha) - 1)
     rows = drawn_rows(len(old), REFERENCE, seed)
     groups = sides[0][rows] if 2 < len(np.unique(sides[0][rows])) < len(rows) else None
@@ -102,7 +104,8 @@ def compare(
             said = np.concatenate([kinds[0][there], kinds[1][here]])
             held = [one for one in np.unique(said).tolist() if one]
             share = np.stack([np.bincount(number, said == one) for one in held], axis=1) / np.bincount(number)[:, None]
-            forms["classes"] = share / np.maximum(share.mean(axis=0), 1e-12) @ share.T
+            if test_classes:
+                forms["classes"] = share / np.maximum(share.mean(axis=0), 1e-12) @ share.T
             before, now = share[~is_new].mean(axis=0), share[is_new].mean(axis=0)
             shares = {one: (float(before[i]), float(now[i])) for i, one in enumerate(held)}
         energy = float(_values(-apart, is_new[None])[0]) / max(2 * float(apart[is_new][:, ~is_new].mean()), 1e-12)
