@@ -289,7 +289,7 @@ LONGEST = """async (act) => {
     await (new Function('find', 'wait', 'fill', `return (async () => { ${act} })()`))(find, wait, fill);
     await wait(1000);
     over = true;
-    return longest;
+    return Math.max(longest, performance.now() - last);
 }"""
 ACTS = {
     "table opens": "find('#show-table').click()",

@@ -539,7 +539,7 @@ def fit_composition(
     seed: int = 0,
     **options: Unpack[PassOptions],
 ) -> Composition:
-    """Fit the parts that are asked for on training cases (N, C, T), or on some that the seed draws where there are many.
+    """Fit the parts that are asked for on training cases (N, C, T), or of many on some that the seed draws.
 
     The options are those of the pass that a compression needs.
     """

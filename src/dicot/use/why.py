@@ -1,10 +1,8 @@
 """Why a window is what it is said to be: which channel and which stretch of time made the difference.
 
-By occlusion on the frozen encoder: a piece of one channel is replaced, the window is embedded again, and the difference
-in some number, the target, is the piece's effect. In its place comes the stretch of the same channel that fits best
-between the values beside it, so that the window stays one that could have been measured: the encoder would see the
-jumps of a mean, or the calm of a straight line, as events. A whole channel is replaced by that of windows that the
-window is compared with: its neighbours, windows of other classes, or the one that it is held against.
+A piece of one channel is replaced, the window is embedded again, and the change of some number is the piece's effect.
+In its place comes the stretch of the same channel that fits best there, so that the window stays one that could have
+been measured: the encoder would see the jumps of a mean, or the calm of a straight line, as events.
 """
 
 from __future__ import annotations
@@ -110,15 +108,11 @@ def _line(channel: Array, first: int, stop: int) -> Array:
 def target_of(
     x: Array, row: int, labels: Array | None = None, leave_out: Any = (), asked: str | int | None = None
 ) -> Explained:
-    """Choose what is explained of a window among vectors x (N, F).
+    """Choose what is explained of a window among vectors x (N, F), of which some have labels (N,).
 
-    Parameters
-    ----------
-    labels : (N,) those that are known
-    leave_out : rows that overlap the window; neither they nor the window itself are learned from
-    asked : "outlier", for its distance from the other windows; a label, for the probability of this class, or the
-        distance from its mean where it is the only one; a row, for the distance from that window. None is the most
-        probable class where there are labels of two, and else "outlier"
+    `asked` is "outlier", for its distance from the other windows; a label, for its probability, or the distance from
+    its mean where it is the only one; or a row, for the distance from that window. None is the most probable label
+    where there are two, and else "outlier". The window, and rows to `leave_out` that overlap it, are not learned from.
     """
     if isinstance(asked, int | np.integer):
         return Explained(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
