@@ -70,8 +70,8 @@ def compare(
     same, is compared with that of other exchanges; so are the shares of `classes`, unless they are predictions of a
     classifier that was trained with the reference (`test_classes`): it knows these too well. Where new units come about
     as those of the reference did, an alarm has a probability of at most alpha, whatever the distribution, for all parts
-    and tests of a call together. Each of the `parts` (N,), such as weeks, is compared with the whole reference, or with the
-    same of its `reference_parts` (M,), such as classes.
+    and tests of a call together. Each of the `parts` (N,), such as weeks, is compared with the whole reference, or
+    with the same of its `reference_parts` (M,), such as classes.
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be a number between 0 and 1; got {alpha!r}.")
