@@ -44,6 +44,7 @@ WITHOUT_CHOICE = "labels"  # of "auto", where too few labels are known to hold s
 USUAL_TEMPERATURE = 1.0  # of probabilities, where none can be measured; a measured one is drawn towards it
 TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
 FOLDS, REPEATS = 5, 2
+MANY_LABELS = 1_000  # from which one round of folds is enough: a fit of each takes seconds
 GRAPH_FEATURES = 128  # principal components that distances are taken in
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
@@ -65,8 +66,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     for an unknown label, so -1 cannot be a class. Features are standardised by the statistics of all cases and scaled
     to vectors of length 1 on average. Probabilities are calibrated by one temperature.
 
-    The labelled cases, each held out once in each of two rounds of five folds, choose the temperature and, for "auto",
-    between "none" and "guesses" by their log-loss. A class with one label is never held out. Where fewer than two
+    The labelled cases, each held out once in each of two rounds of five folds (one round of 1,000 labels or more),
+    choose the temperature and, for "auto", between "none" and "guesses" by their log-loss. A class with one label is never held out. Where fewer than two
     classes have two labels nothing can be: then the temperature is 1, and "auto" means "labels", or "none" where there
     are so few cases that a neighbourhood, n_neighbors cases and their middle, would be larger than a class.
 
@@ -349,7 +350,7 @@ def _folds(numbers: Rows, may_leave: NDArray[np.bool_], rng: np.random.RandomSta
     members = [np.flatnonzero((numbers == c) & may_leave) for c in np.unique(numbers)]
     if sum(len(rows) > 1 for rows in members) < 2:
         return
-    for _ in range(REPEATS):
+    for _ in range(REPEATS if len(numbers) < MANY_LABELS else 1):
         fold = np.full(len(numbers), -1)
         for rows in members:
             if len(rows) > 1:  # of one class, in different folds: some of each class remain
