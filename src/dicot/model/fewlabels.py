@@ -67,9 +67,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     to vectors of length 1 on average. Probabilities are calibrated by one temperature.
 
     The labelled cases, each held out once in each of two rounds of five folds (one round of 1,000 labels or more),
-    choose the temperature and, for "auto", between "none" and "guesses" by their log-loss. A class with one label is never held out. Where fewer than two
-    classes have two labels nothing can be: then the temperature is 1, and "auto" means "labels", or "none" where there
-    are so few cases that a neighbourhood, n_neighbors cases and their middle, would be larger than a class.
+    choose the temperature and, for "auto", between "none" and "guesses" by their log-loss. A class with one label is
+    never held out. Where fewer than two classes have two labels nothing can be: then the temperature is 1, and "auto"
+    means "labels", or "none" where there are so few cases that a neighbourhood, n_neighbors cases and their middle,
+    would be larger than a class.
 
     Parameters
     ----------
