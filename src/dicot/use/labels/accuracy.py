@@ -107,8 +107,8 @@ def honest_accuracy(
     x : (N, F) embeddings of all cases, with and without a label
     y : (N,) labels; -1, NaN, None and the empty string stand for an unknown one
     groups : (N,) whose case it is, or None
-    repeats : how often the labelled cases are dealt out anew; by default five times, and once where there are 500 labels
-        or more: chance then matters little, and a fit takes seconds
+    repeats : how often the labelled cases are dealt out anew; by default five times, and once of 500 labels or more:
+        chance then matters little, and a fit takes seconds
     suggested : the labelled cases were chosen, by `suggest` or by hand, and not drawn at random: each class
         counts by its estimated share
     random_state : draws the folds
