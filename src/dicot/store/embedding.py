@@ -165,13 +165,13 @@ def _embed_new(
     known: set[Place],
 ) -> Store | None:
     """Embed the windows of all files that are not `known`; None where there are none."""
+    todo = {name: unit for name, unit in units.items() if work.note(unit) is None}
     with Bar("embed", len(units)) as bar:
-        for done, (name, unit) in enumerate(units.items()):
+        for done, (name, unit) in enumerate(todo.items(), len(units) - len(todo)):
             bar.update(done, name)
-            if work.note(unit) is None:
-                windows = stream.windows(name)
-                note = {"windows": windows_hash(windows), "left": list(stream.left[name])}
-                _embed_unit(embed, _chosen(windows, known, False), work.folder, unit, note)
+            windows = stream.windows(name)
+            note = {"windows": windows_hash(windows), "left": list(stream.left[name])}
+            _embed_unit(embed, _chosen(windows, known, False), work.folder, unit, note)
     notes = {name: work.note(unit) or {} for name, unit in units.items()}
     widths = {note["features"] for note in notes.values() if note["shards"]}
     return work.finish(VECTORS, [*widths], notes.values(), {"notes": notes}) if widths else None
