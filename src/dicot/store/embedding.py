@@ -241,7 +241,12 @@ def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: R
     grown = before.keys() & stream.files.keys()
     places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
     known = {place for place in places if file_name_of(place[0], before) in grown}
-    for name in grown:
+    for name in sorted(grown):
+        if before[name].get("windows") is None:
+            raise InputError(
+                f"{stream.files[name]} has grown, and {out} was selected from vectors that had more windows of it. "
+                "Append to these, and select again."
+            )
         if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
             raise InputError(
                 f"{stream.files[name]} has changed since {out} was made of it, or is another file than "

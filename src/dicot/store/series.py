@@ -263,10 +263,12 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
             {"train": split.train.x, **({"test": split.test.x} if split.test else {})},
             split.train.channels,
         )
-    if known.part is not None:
+    rows = None if made is None else made.rows
+    if known.part is not None and rows is None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
-    if sum(counts.values()) != len(known):
+    n = sum(counts.values())
+    if n != len(known) if rows is None else len(rows) != len(known) or max(rows) >= n:
         # Vectors that do not say what they were made of may be those of one part.
         fitting = [name for name, count in counts.items() if count == len(known) and made is None]
         if len(fitting) != 1:
@@ -277,4 +279,5 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
             )
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
-    return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
+    found = [np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases]
+    return CaseSeries(found if rows is None else [found[row] for row in rows], channels)
