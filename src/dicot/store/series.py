@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, listed
 from dicot.data.cases import MISSING, Array
+from dicot.data.collection import Windows
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
 from dicot.data.readers import file_name_of, named_recordings, read_named
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
-from dicot.data.stream import is_as_before
+from dicot.data.stream import RecordingStream, is_as_before
 from dicot.data.timestamps import nearest, stretches
 from dicot.store.vectors import MadeOf, Vectors
 
@@ -94,6 +95,24 @@ def series_of(
     if not series.channels:
         raise AbsentSeriesError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
     return series
+
+
+def windows_like(made: MadeOf, path: Path) -> Windows:
+    """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
+    reading = Reading.from_dict(made.options).replace(
+        channels=made.channels, label=None, group=None, window=made.n_times, stride=made.stride
+    )
+    stream = RecordingStream(
+        path, reading.replace(resample=made.rate is not None), known=(made.channels or (), made.rate)
+    )
+    cut = [windows for name in stream.files if (windows := stream.windows(name)) is not None]
+    if len(cut) != 1:
+        there = listed([f"{name} of {n}" for name, n in stream.lengths.items()])
+        raise InputError(
+            f"{path} must hold one recording of at least {made.n_times} time steps without a gap, a window of these "
+            f"vectors; it has {there}. Cut out a longer piece."
+        )
+    return cut[0]
 
 
 class _Track(NamedTuple):

@@ -80,7 +80,9 @@ def rows_in_table(known: Vectors, path: Path) -> Chosen:
         there = {key: row for row, key in enumerate(_places(*known.places()) if by_place else range(len(known)))}
         if lost := [number for number, key in enumerate(keys) if key not in there]:
             said = ", ".join(f"{name} {table[name][lost[0]]}" for name in (PLACE if by_place else ["row"]))
-            raise InputError(f"line {lost[0] + 2} names {said}, and no vector is of it ({len(lost)} of {len(keys)} lines).")
+            raise InputError(
+                f"line {lost[0] + 2} names {said}, and no vector is of it ({len(lost)} of {len(keys)} lines)."
+            )
     chosen = np.zeros(len(known), bool)
     chosen[[there[key] for key in keys]] = True
     return chosen
