@@ -58,20 +58,14 @@ def search(
     else:
         known = read_vectors(vectors)
         index = EmbeddingIndex(known.x, metric=metric, **known.columns())
-    columns, series = known.columns(), None
-    if other is None:
-        rows, leave_out = [row := opt.row_meant(index, str(like), "--like")], None
-        leave_out = index.overlapping(row) if {"recording", "start", "end"} <= columns.keys() else [row]
-        asked, queries = known, index.vectors(rows)
-    else:
-        asked, series = _asked(other, vectors, known, model)
-        own = EmbeddingIndex(asked.x, **asked.columns())
-        rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
-        queries, leave_out = asked.x[rows], None
+    columns = known.columns()
+    asked, series = (known, None) if other is None else _asked(other, vectors, known, model)
+    own = index if other is None else EmbeddingIndex(asked.x, **asked.columns())
+    rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
     distances, found = index.query(
-        queries,
+        own.vectors(rows),
         k,
-        leave_out=leave_out,
+        leave_out=None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
         groups=None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
         after=after,
         before=before,
@@ -83,23 +77,12 @@ def search(
     about = {title: [column[number] for number in nearest] for title, column in columns.items()}
     show_columns({"row": nearest, "distance": nearest.values(), **about})
     if plot is not None:
-        what = "window" if len(rows) == 1 else f"{len(rows)} windows"
-        lead = [f"The {what} that was asked for, and the {len(nearest)} nearest by {metric} distance, nearest first."]
+        lead = [f"What was asked for, and the {len(nearest)} windows nearest by {metric} distance, nearest first."]
         wanted = {row: {"distance": "0, asked for"} for row in rows}
         drawn = {number: {"distance": text} for number, text in nearest.items()}
-        first = () if other is None else drawn_windows(other, asked, series, wanted, rows)
-        shown = drawn if other is not None else wanted | drawn
-        draw(
-            plot,
-            f"Windows like {like or other}",
-            lead,
-            vectors,
-            known,
-            shown,
-            data,
-            rows if other is None else (),
-            first,
-        )
+        first = None if other is None else drawn_windows(other, asked, series, wanted, rows)
+        shown, marked = (wanted | drawn, rows) if first is None else (drawn, [])
+        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first or ())
 
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":

@@ -40,20 +40,15 @@ def select(
     if not where and rows is None:
         raise InputError("Say which windows: --where label=walk, --where 'start>=60' or --rows windows.csv.")
     check_out(out)
-    if out.exists() and vectors.exists() and out.samefile(vectors):
-        raise InputError(f"--out {out} is VECTORS itself, and the others would be lost. Choose another name.")
     known = read_vectors(vectors)
+    if out.exists() and out.samefile(vectors):
+        raise InputError(f"--out {out} is VECTORS itself, and the others would be lost. Choose another name.")
     with naming(vectors):
-        tests = [rows_where(known, one) for one in where or ()]
-        if rows is not None:
-            tests.append(rows_in_table(known, rows))
-        chosen = np.logical_and.reduce(tests)
+        tests = {one: rows_where(known, one) for one in where or ()}
+        tests |= {} if rows is None else {str(rows): rows_in_table(known, rows)}
+        chosen = np.logical_and.reduce([*tests.values()])
         if not chosen.any():
-            by = zip([*(where or ()), *[str(rows)] * (rows is not None)], tests, strict=True)
-            said = ", ".join(f"{int(one.sum())} by {text!r}" for text, one in by)
+            said = ", ".join(f"{int(one.sum())} by {text!r}" for text, one in tests.items())
             raise InputError(f"no window is left: of {len(known)} there are {said}. Leave a condition out.")
     write_subset(out, known, chosen)
-    of = ""
-    if known.recording is not None:
-        of = f" of {len(np.unique(known.recording[chosen]))} recording(s)"
-    typer.echo(f"Wrote {out}: {int(chosen.sum())} of {len(known)} windows{of}")
+    typer.echo(f"Wrote {out}: {int(chosen.sum())} of {len(known)} windows")

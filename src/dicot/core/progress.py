@@ -40,7 +40,10 @@ class Bar:
         if self._console is None:  # only now: quick work, such as one window, does not pay for one that nobody sees
             self._console = Console(stderr=True, soft_wrap=True)
             if self._console.is_terminal or self._console.is_jupyter:
-                self._progress = self._shown(self._console)
+                columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+                self._progress = Progress(TextColumn(self._what), *columns, console=self._console, transient=True)
+                self._progress.start()
+                self._progress.add_task("", total=self._total, note="")
         left, line = self._left(now, done), ""
         if not self._told and left is not None and now - self._first[0] >= MEASURED:
             self._told, line = True, f"about {duration(left)}" if left > LONG else ""
@@ -52,14 +55,6 @@ class Bar:
             self._console.print(f"{self._what}: {line}", highlight=False, markup=False)
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], completed=done, note=note)
-
-    def _shown(self, console: Console) -> Progress:
-        noted = TextColumn("{task.fields[note]}")
-        columns = (TextColumn(self._what), BarColumn(), MofNCompleteColumn(), noted, TimeRemainingColumn())
-        progress = Progress(*columns, console=console, transient=True)
-        progress.start()
-        progress.add_task("", total=self._total, note="")
-        return progress
 
     def _left(self, now: float, done: int) -> float | None:
         """Return the seconds that are left if the work goes on as it went; None where nothing was measured yet."""

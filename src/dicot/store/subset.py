@@ -1,7 +1,6 @@
 """Subsets of vectors: the rows that conditions or a table name, with the record of what they were made of."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,7 +19,6 @@ from dicot.store.vectors import COLUMNS, MadeOf, Vectors, write_vectors
 CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*")
 COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 DIGITS = 6  # of a second: times that differ by less are the same
-PLACE = ["recording", "start", "end"]
 
 Chosen = NDArray[np.bool_]  # (N,)
 
@@ -40,20 +38,15 @@ def rows_where(known: Vectors, condition: str) -> Chosen:
     values: Array = columns[name]
     if sign in COMPARE:
         try:
-            return np.asarray(
-                COMPARE[sign](values, values.dtype.type(text) if values.dtype.kind in "Mf" else float(text))
-            )
-        except (TypeError, ValueError, np.exceptions.DTypePromotionError) as error:
-            kind = "text" if values.dtype.kind == "U" else "numbers"
-            raise InputError(
-                f"{condition!r} compares {text!r} with column {name!r}, which holds {kind}. {sign} is for numbers."
-            ) from error
+            limit = np.datetime64(text.removesuffix("Z")) if values.dtype.kind == "M" else float(text)
+            return np.asarray(COMPARE[sign](values, limit))
+        except (TypeError, ValueError) as error:  # numpy's error for text and a number is a TypeError
+            kind = {"U": "text", "M": "UTC times"}.get(values.dtype.kind, "numbers")
+            raise InputError(f"{condition!r} compares {text!r} with column {name!r}, which holds {kind}.") from error
     names, which = np.unique(as_text(values), return_inverse=True)
     chosen = np.zeros(len(names), bool)
     for one in (part.strip() for part in text.split(",")):
-        hit = names == one
-        if "*" in one and not hit.any():
-            hit = np.array([fnmatchcase(name, one) for name in names.tolist()])
+        hit = np.array([fnmatchcase(name, one) for name in names.tolist()]) if "*" in one else names == one
         if not hit.any() and one:
             raise InputError(f"no window has the {name} {one!r}. {did_you_mean(one, filter(None, names.tolist()))}")
         chosen |= hit
@@ -67,40 +60,36 @@ def rows_in_table(known: Vectors, path: Path) -> Chosen:
             table = pd.read_csv(path, dtype=str, keep_default_na=False)
         except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
             raise InputError(f"it cannot be read as a .csv ({brief(error)}).") from error
-        by_place = known.placed and set(PLACE) <= set(table)
-        if not by_place and "row" not in table:
-            wanted = "recording, start and end, or row" if known.placed else "row"
-            raise InputError(f"it must have the columns {wanted}; it has {listed(list(table))}.")
-        numbers = {}
-        for name in PLACE[1:] if by_place else ["row"]:
-            numbers[name] = pd.to_numeric(table[name], errors="coerce")
-            if (wrong := np.flatnonzero(numbers[name].isna())).size:
-                raise InputError(f"line {wrong[0] + 2}, column {name!r}: {table[name][wrong[0]]!r} is no number.")
-        keys: list[Any] = _places(table["recording"], *numbers.values()) if by_place else numbers["row"].tolist()
-        there = {key: row for row, key in enumerate(_places(*known.places()) if by_place else range(len(known)))}
-        if lost := [number for number, key in enumerate(keys) if key not in there]:
-            said = ", ".join(f"{name} {table[name][lost[0]]}" for name in (PLACE if by_place else ["row"]))
-            raise InputError(
-                f"line {lost[0] + 2} names {said}, and no vector is of it ({len(lost)} of {len(keys)} lines)."
-            )
+        place = ["recording", "start", "end"]
+        names = place if known.placed and ("row" not in table or set(place) <= set(table)) else ["row"]
+        if not set(names) <= set(table):
+            raise InputError(f"it must have the columns {', '.join(names)}; it has {listed(list(table))}.")
+        rows = {key: row for row, key in enumerate(_keys({**known.columns(), "row": np.arange(len(known))}, names))}
+        keys = _keys(table, names)
+        if lost := [number for number, key in enumerate(keys) if key not in rows]:
+            said = ", ".join(f"{name} {table[name][lost[0]]}" for name in names)
+            raise InputError(f"line {lost[0] + 2} names {said}: no vector is of it ({len(lost)} of {len(keys)} lines).")
     chosen = np.zeros(len(known), bool)
-    chosen[[there[key] for key in keys]] = True
+    chosen[[rows[key] for key in keys]] = True
     return chosen
 
 
-def _places(recording: Any, start: Any, end: Any) -> list[Any]:
-    times = (np.round(np.asarray(one, float), DIGITS).tolist() for one in (start, end))
-    return list(zip(np.asarray(recording, str).tolist(), *times, strict=True))
+def _keys(columns: Any, names: list[str]) -> list[Any]:
+    """Return for each row what tells it from others; what is no number is found nowhere."""
+    numbers = (np.round(pd.to_numeric(columns[name], errors="coerce"), DIGITS).tolist() for name in names[-2:])
+    return list(zip(*([columns["recording"].tolist()] if len(names) > 1 else []), *numbers, strict=True))
 
 
 def write_subset(path: Path, known: Vectors, chosen: Chosen) -> None:
     """Write the chosen vectors to a .parquet or .npz; their series are found as before, and files may be appended."""
-    parts: Sequence[str] = [""] if known.part is None else list(dict.fromkeys(known.part[chosen].tolist()))
-    of_part = {name: chosen if known.part is None else chosen & (known.part == name) for name in parts}
+    part = np.full(len(known), "") if known.part is None else known.part
+    names = dict.fromkeys(part[chosen].tolist())
     arrays = {"X": known.x, **{COLUMNS[name]: values for name, values in known.columns().items()}}
-    held = {name: {key: values[rows] for key, values in arrays.items()} for name, rows in of_part.items()}
-    only = {"": next(iter(held.values()))} if len(held) == 1 else held
-    write_vectors(path, only, None if known.source is None else _made_of(known.source, known, chosen))
+    held = {
+        name if len(names) > 1 else "": {key: values[chosen & (part == name)] for key, values in arrays.items()}
+        for name in names
+    }
+    write_vectors(path, held, None if known.source is None else _made_of(known.source, known, chosen))
 
 
 def _made_of(made: MadeOf, known: Vectors, chosen: Chosen) -> MadeOf:
@@ -110,9 +99,5 @@ def _made_of(made: MadeOf, known: Vectors, chosen: Chosen) -> MadeOf:
         return replace(made, rows=tuple(rows[chosen].tolist()))
     # Windows that are left out must not come back as new ones when their recording has grown: see `embed_recordings`.
     left = {file_name_of(name, made.recordings) for name in np.unique(known.places()[0][~chosen]).tolist()}
-    return replace(
-        made,
-        recordings={
-            name: {**was, **({"windows": None} if name in left else {})} for name, was in made.recordings.items()
-        },
-    )
+    facts = {name: {**was, "windows": None} if name in left else was for name, was in made.recordings.items()}
+    return replace(made, recordings=facts)
