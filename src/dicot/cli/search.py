@@ -80,9 +80,9 @@ def search(
         lead = [f"What was asked for, and the {len(nearest)} windows nearest by {metric} distance, nearest first."]
         wanted = {row: {"distance": "0, asked for"} for row in rows}
         drawn = {number: {"distance": text} for number, text in nearest.items()}
-        first = None if other is None else drawn_windows(other, asked, series, wanted, rows)
-        shown, marked = (wanted | drawn, rows) if first is None else (drawn, [])
-        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first or ())
+        first = [] if other is None else drawn_windows(other, asked, series, wanted, rows)
+        shown, marked = (wanted | drawn, rows[0]) if other is None else (drawn, None)
+        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first)
 
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":

@@ -120,7 +120,7 @@ def draw(
     known: "Vectors",
     rows: Mapping[int, Mapping[str, str]],
     data: str | None,
-    marked: Sequence[int] = (),
+    marked: int | None = None,
     first: "Sequence[DrawnWindow]" = (),
 ) -> None:
     """Write the page: `first`, then the windows of these rows with what is said of each, in this order."""
@@ -129,7 +129,7 @@ def draw(
     from dicot.store.series import series_of
 
     series = series_of(known, data, {}, path=vectors)
-    shown = [*first, *drawn_windows(vectors, known, series, rows, marked)]
+    shown = [*first, *drawn_windows(vectors, known, series, rows, [marked])]
     facts_of_page = {
         "vectors": vectors,
         "version": f"dicot {__version__}",
@@ -144,7 +144,7 @@ def drawn_windows(
     known: "Vectors",
     series: "Series | None",
     rows: Mapping[int, Mapping[str, str]],
-    marked: Sequence[int] = (),
+    marked: Sequence[int | None],
 ) -> "list[DrawnWindow]":
     """Return the windows of these rows with what is said of each; their series are looked up where none are given."""
     from dicot.judge.report.page import DrawnWindow
