@@ -54,6 +54,15 @@ def test_a_subset_keeps_its_rows_and_finds_its_series(made: Path, tmp_path: Path
     assert set(read_vectors(tmp_path / "fewer.npz").label) == {"late"}
 
 
+def test_series_are_found_whose_labels_are_in_names(made: Path, tmp_path: Path) -> None:
+    for name in ("run_ann", "sit_bob"):
+        write(tmp_path / f"{name}.csv", 128, columns=slice(3))
+    how = ("--names", "{what}_{who}", "--label", "what", "--group", "who", "--device", "cpu")
+    dicot("embed", tmp_path, "--window", 64, *how, "--out", tmp_path / "v.npz")
+    known = read_vectors(tmp_path / "v.npz")
+    assert known.group[0] == "ann" and series_of(known, None, {}).window(0).shape == (2, 64)
+
+
 def test_a_table_names_windows_by_their_place_or_row(made: Path, tmp_path: Path) -> None:
     whole, table, out = read_vectors(made / "v.parquet"), tmp_path / "windows.csv", tmp_path / "some.npz"
     (row,) = np.flatnonzero((whole.recording == "b") & (whole.start == whole.start[1]))

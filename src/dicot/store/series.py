@@ -99,9 +99,9 @@ def series_of(
 
 def windows_like(made: MadeOf, path: Path) -> Windows:
     """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
-    reading = Reading.from_dict(made.options).replace(
-        channels=made.channels, label=None, group=None, window=made.n_times, stride=made.stride
-    )
+    nothing = {"label": None, "group": None, "names": None, "table": ""}
+    how = {"channels": made.channels, "window": made.n_times, "stride": made.stride}
+    reading = Reading.from_dict(made.options).replace(**nothing, **how)
     stream = RecordingStream(
         path, reading.replace(resample=made.rate is not None), known=(made.channels or (), made.rate)
     )
@@ -146,6 +146,9 @@ class RecordedSeries(Series):
         # All channels by name, also where none were asked for.
         named = {} if made.channels is None else {"channels": made.channels}
         reading = Reading(**{**made.options, **named, **options, "window": None})
+        if named:  # what names of files and tables say is not in the files, and no series needs it
+            split = not set(self._recording.tolist()) <= files.keys()  # by the groups in a file
+            reading = reading.replace(names=None, table="", label=None, group=reading.group if split else None)
         self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
         self.rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
