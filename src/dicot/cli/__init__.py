@@ -50,13 +50,13 @@ app = typer.Typer(
 for command in (pretrain, embed, evaluate, inspect, search, outliers):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
-app.add_typer(vectors, name="vectors")
 for command in (classify, export, explore, report, paper):
     app.command(cls=Command)(command)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")
+app.add_typer(vectors, name="vectors")
 
 
 def _show_version(wanted: bool) -> None:

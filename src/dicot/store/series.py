@@ -97,24 +97,6 @@ def series_of(
     return series
 
 
-def windows_like(made: MadeOf, path: Path) -> Windows:
-    """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
-    nothing = {"label": None, "group": None, "names": None, "table": ""}
-    how = {"channels": made.channels, "window": made.n_times, "stride": made.stride}
-    reading = Reading.from_dict(made.options).replace(**nothing, **how)
-    stream = RecordingStream(
-        path, reading.replace(resample=made.rate is not None), known=(made.channels or (), made.rate)
-    )
-    cut = [windows for name in stream.files if (windows := stream.windows(name)) is not None]
-    if len(cut) != 1:
-        there = listed([f"{name} of {n}" for name, n in stream.lengths.items()])
-        raise InputError(
-            f"{path} must hold one recording of at least {made.n_times} time steps without a gap, a window of these "
-            f"vectors; it has {there}. Cut out a longer piece."
-        )
-    return cut[0]
-
-
 class _Track(NamedTuple):
     """A recording as it was cut, all its stretches one after the other."""
 
@@ -146,9 +128,10 @@ class RecordedSeries(Series):
         # All channels by name, also where none were asked for.
         named = {} if made.channels is None else {"channels": made.channels}
         reading = Reading(**{**made.options, **named, **options, "window": None})
-        if named:  # what names of files and tables say is not in the files, and no series needs it
-            split = not set(self._recording.tolist()) <= files.keys()  # by the groups in a file
-            reading = reading.replace(names=None, table="", label=None, group=reading.group if split else None)
+        if reading.names or reading.table or named:  # label and group may be told elsewhere, and are not drawn
+            split = any(file_name_of(name, files) not in (None, name) for name in set(self._recording.tolist()))
+            unused = ["label", *([] if split else ["group"])]
+            reading = reading.replace(**{role: None for role in unused if role not in options})
         self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
         self.rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
@@ -303,3 +286,21 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
     # A case of one channel may come as (T,).
     found = [np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases]
     return CaseSeries(found if rows is None else [found[row] for row in rows], channels)
+
+
+def windows_like(made: MadeOf, path: Path) -> Windows:
+    """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
+    nothing = {"label": None, "group": None, "names": None, "table": ""}
+    how = {"channels": made.channels, "window": made.n_times, "stride": made.stride}
+    reading = Reading.from_dict(made.options).replace(**nothing, **how)
+    stream = RecordingStream(
+        path, reading.replace(resample=made.rate is not None), known=(made.channels or (), made.rate)
+    )
+    cut = [windows for name in stream.files if (windows := stream.windows(name)) is not None]
+    if len(cut) != 1:
+        there = listed([f"{name} of {n}" for name, n in stream.lengths.items()])
+        raise InputError(
+            f"{path} must hold one recording of at least {made.n_times} time steps without a gap, a window of these "
+            f"vectors; it has {there}. Cut out a longer piece."
+        )
+    return cut[0]
