@@ -3,8 +3,8 @@
 Size of the built files; then, for each number of windows, milliseconds until the map is drawn, after a page was opened
 before (the browser's own start is not counted); of one frame while the map is panned, zoomed and hovered over, on the
 clock, and CPU time of the page's own thread and of its scripts alone; until the series under the pointer is drawn, and
-until a click has drawn its neighbours. Chromium draws in software here: a GPU is faster. The windows are made up, and
-so is their map. Needs playwright and /usr/bin/chromium.
+until a click has drawn its neighbours; the longest frame while table and filters are used. Chromium draws in software
+here: a GPU is faster. The windows are made up, and so is their map. Needs playwright and /usr/bin/chromium.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from dicot.explorer.labelling import HandLabels
 from dicot.explorer.page import load_assets
 from dicot.explorer.server import create_app, listen
 from dicot.explorer.workspace import ExplorerWorkspace
-from dicot.store.series import CaseSeries
+from dicot.store.series import CaseSeries, series_of
 from dicot.store.vectors import Vectors
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -62,6 +62,31 @@ def make_workspace(folder: Path, n: int) -> ExplorerWorkspace:
     overview = Overview(np.clip(points, -1, 1).astype(np.float32), "drawn", kind.astype(np.int32), KINDS, outlier)
     labels = HandLabels(folder / "walks.labels.sqlite", known)
     return ExplorerWorkspace("walks", known, overview, labels, CaseSeries(list(cases)))
+
+
+def make_recording(folder: Path, n: int, rate: float = 1000.0) -> ExplorerWorkspace:
+    """One recording of six channels with dates, in windows of two seconds: two minutes of walking, two of rest, ..."""
+    rng = np.random.default_rng(0)
+    time = np.arange(n) / rate
+    walks = time // 120 % 2 == 0
+    turns = np.arange(1, 7)[:, None]
+    x = 0.1 * rng.normal(size=(6, n)) + walks * np.sin(2 * np.pi * (1 + turns / 10) * time) + np.sin(time / 300 + turns)
+    (folder / "recordings").mkdir()
+    names = np.array(["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"])
+    np.savez(folder / "recordings" / "day.npz", X=x.astype(np.float32), time=1.79e9 + time, channels=names)
+    start = np.arange(0, time[-1] - 2, 2.0)
+    kind = walks[(start * rate).astype(int)].astype(np.int32)
+    noise = rng.normal(scale=0.1, size=(len(start), 2))
+    points = np.clip(np.stack([kind - 0.5, 0 * start], axis=1) + noise, -1, 1).astype(np.float32)
+    known = Vectors(
+        np.concatenate([np.eye(2)[kind], noise], axis=1).astype(np.float32),
+        np.full(len(start), "day"),
+        start,
+        start + 2,
+    )
+    series = series_of(known, folder / "recordings", {}, rate)
+    labels = HandLabels(folder / "day.labels.sqlite", known)
+    return ExplorerWorkspace("day", known, Overview(points, "drawn", kind, 2, np.abs(noise[:, 0])), labels, series)
 
 
 @contextmanager
@@ -134,19 +159,90 @@ SHOWN = """([place, row]) => new Promise((found) => {
 })"""
 
 
+OPENED = """() => new Promise((found) => {
+    const began = performance.now();
+    document.getElementById('recordings-button').click();
+    const look = () => document.getElementById('reader').hidden
+        ? requestAnimationFrame(look) : found(performance.now() - began);
+    look();
+})"""
+STEPS = 60
+# One event, then the next frame; reading a pixel waits until all is drawn. The pointer wanders, so tiles are asked for.
+READING = """async ([movement, steps]) => {
+    const canvas = document.querySelector('#reader canvas');
+    const box = canvas.getBoundingClientRect();
+    const context = canvas.getContext('2d');
+    const took = [];
+    for (let i = 0; i < steps; i++) {
+        const at = {clientX: box.x + box.width * (0.3 + 0.4 * Math.abs(Math.sin(i))), clientY: box.y + box.height / 3};
+        const began = performance.now();
+        if (movement === 'pan') document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
+        else canvas.dispatchEvent(new WheelEvent('wheel',
+            {...at, deltaY: i < steps / 2 ? -180 : 180, bubbles: true, cancelable: true}));
+        await new Promise(requestAnimationFrame);
+        context.getImageData(0, 0, 1, 1);
+        took.push(performance.now() - began);
+    }
+    return took;
+}"""
+
+
+def measured(page: Any) -> Any:
+    """Let the browser count CPU time, which others do not change."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    return devtools
+
+
+def spent(devtools: Any) -> dict[str, float]:
+    """Return seconds of CPU by what took them."""
+    return {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+
+
+def reading(browser: Any, workspace: ExplorerWorkspace, screenshot: Path | None) -> None:
+    """Print how long the large view of a recording takes to open, and from an event to the next frame."""
+    with served(workspace) as address:
+        page = browser.new_context(viewport={"width": 1280, "height": 720}).new_page()
+        page.goto(f"{address}?token={TOKEN}")
+        page.evaluate("dicot.ready")
+        devtools = measured(page)
+        opened = page.evaluate(OPENED)
+        print(
+            f"recording of {workspace.whole().detail(0).track.values.shape[1]:,} time steps   open {opened:.0f} ms",
+            end="",
+        )
+        for name, movement, closer in (
+            ("zoom", "zoom", 0),
+            ("pan", "pan", 0),
+            ("pan close by", "pan", 5),
+            ("pan closest", "pan", 9),
+        ):
+            page.keyboard.press("0")
+            for _ in range(closer):
+                page.keyboard.press("+")
+            page.evaluate(READING, [movement, 4])  # the first frames make the renderer ready
+            page.wait_for_timeout(300)
+            before = spent(devtools)
+            took = page.evaluate(READING, [movement, STEPS])
+            cpu = 1000 * (spent(devtools)["TaskDuration"] - before["TaskDuration"]) / STEPS
+            print(
+                f"   {name} {statistics.median(took):.0f} ms (longest {max(took):.0f}, CPU {cpu:.0f})",
+                end="",
+                flush=True,
+            )
+        print()
+        if screenshot is not None:
+            page.screenshot(path=screenshot)
+        page.context.close()
+
+
 def movements(page: Any) -> dict[str, float]:
     """Return, by movement, milliseconds of a frame: of the clock, and CPU of the page's thread and of its scripts."""
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, which others do not change
-
-    def spent() -> dict[str, float]:
-        return {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
-
-    found = {}
+    devtools, found = measured(page), {}
     for movement in ("pan", "zoom", "hover"):
-        before = spent()
+        before = spent(devtools)
         found[movement] = page.evaluate(MOVEMENTS, [movement, FRAMES])
-        after = spent()
+        after = spent(devtools)
         for what, name in (("CPU", "TaskDuration"), ("script", "ScriptDuration")):
             found[f"{movement} {what}"] = 1000 * (after[name] - before[name]) / FRAMES
     return found
@@ -175,22 +271,85 @@ def measure(browser: Any, address: str, rows: list[int], screenshot: Path | None
     return {"first map": first, **moved, "series": statistics.median(hover), "click": statistics.median(pin)}
 
 
+# The longest time between two frames while something is done and for a second after it.
+LONGEST = """async (act) => {
+    let [longest, last, over] = [0, performance.now(), false];
+    const watch = (now) => {
+        longest = Math.max(longest, now - last);
+        last = now;
+        if (!over) requestAnimationFrame(watch);
+    };
+    await new Promise(requestAnimationFrame);
+    last = performance.now();
+    requestAnimationFrame(watch);
+    const find = (selector) => document.querySelector(selector);
+    const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+    const fill = (field, text) => { field.value = text; field.dispatchEvent(new Event('change', {bubbles: true})); };
+    await (new Function('find', 'wait', 'fill', `return (async () => { ${act} })()`))(find, wait, fill);
+    await wait(1000);
+    over = true;
+    return longest;
+}"""
+ACTS = {
+    "table opens": "find('#show-table').click()",
+    "sort by number": "find('[data-column=outlier]').click()",
+    "sort by name": "find('[data-column=recording]').click()",
+    "scroll": "for (let i = 0; i < 20; i++) { find('#table-rows').scrollTop += 31013; await wait(30); }",
+    "filter opens": "find('#filter-open').click(); await wait(300); fill(find('#filter-column'), 'outlier')",
+    "filter by number": "fill(find('.filter-ends input'), '0.6')",
+    "filter by name": "fill(find('#filter-column'), 'recording'); await wait(300); find('.filter-names input').click()",
+    "row pins": "find('.line[data-row]').click()",
+    "filters cleared": "find('#filter-clear').click()",
+    "legend hides one": "find('#legend .entry').click()",
+    "labelled": "find('.chip').click()",
+}
+
+
+def workbench(browser: Any, address: str) -> dict[str, float]:
+    """Return the longest frame in milliseconds while filters and table are used, by what was done, and CPU time.
+
+    The CPU time is that of the page's thread for the whole act, frames of a second among it: others do not change it.
+    """
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, bypass_csp=True)  # for the acts above
+    page = context.new_page()
+    page.goto(f"{address}?token={TOKEN}")
+    page.evaluate("dicot.ready")
+    page.wait_for_timeout(1000)
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        metrics = devtools.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+    found = {}
+    for name, act in ACTS.items():
+        before = spent()
+        found[name] = page.evaluate(LONGEST, act)
+        found[f"{name} CPU"] = spent() - before
+    context.close()
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--windows", default="20000,100000", help="numbers of windows, separated by commas")
     parser.add_argument("--screenshot", type=Path, help="a .png of the page with the most windows")
+    parser.add_argument("--steps", type=int, default=3_600_000, help="time steps of the recording in the large view")
     options = parser.parse_args()
     for name, asset in load_assets().items():
         print(f"{name:12}{len(asset):8} bytes{len(gzip.compress(asset)):8} as gzip")
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
-        for text in options.windows.split(","):
+        reading(browser, make_recording(Path(folder), options.steps), options.screenshot)
+        for text in filter(None, options.windows.split(",")):
             workspace = make_workspace(Path(folder), int(text))
             rows = np.random.default_rng(1).choice(len(workspace), 9, replace=False).tolist()
             with served(workspace) as address:
                 found = measure(browser, address, rows, options.screenshot)
-            print(
-                f"{text:>8} windows" + "".join(f"   {name} {value:.1f} ms" for name, value in found.items()), flush=True
-            )
+                workspace.labels.set(rows, "walk")
+                frames = workbench(browser, address)
+            for what, took in ((f"{text:>8} windows", found), ("longest frame", frames)):
+                print(what + "".join(f"   {name} {value:.1f} ms" for name, value in took.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ TOPICS = {  # as a reader meets them: everyday use first, then what a researcher
     "Vectors": ("TimeSeriesEmbedder", "embed"),
     "Labels": ("FewLabelClassifier", "TimeSeriesClassifier", "LabelStore", "suggest", "honest_accuracy"),
     "Search and outliers": ("EmbeddingIndex", "EmbeddingOutlierDetector"),
-    "Deployment": ("export_onnx", "OnnxEmbedder"),
+    "Deployment": ("export_onnx", "OnnxEmbedder", "Stream"),
     "Comparison": ("evaluate",),
     "Training": ("pretrain", "Recipe", "Method", "Encoder", "join_ranks"),
 }

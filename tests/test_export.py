@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -301,7 +301,7 @@ def test_damaged_files_are_named(damage: str, best: tuple[TimeSeriesEmbedder, On
         OnnxEmbedder(path)
 
 
-def without_torch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def without_torch(folder: Path, *words: str, stdin: IO[str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python in a process that finds no torch: a finder in front of all others refuses it."""
     (folder / "sitecustomize.py").write_text(
         "import sys\n"
@@ -314,7 +314,7 @@ def without_torch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]
     paths = os.pathsep.join([str(folder), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *words], cwd=folder, env=environment, stdin=stdin, capture_output=True, text=True, check=False
     )
 
 

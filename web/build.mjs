@@ -23,6 +23,7 @@ await build({
   absWorkingDir: here,
   entryPoints: { app: "src/app.css" },
   outdir: target,
+  bundle: true,
   minify: true,
   target: ["chrome123", "firefox120", "safari17.5"],
   charset: "utf8",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.model.export import export_onnx as export_onnx
     from dicot.model.fewlabels import FewLabelClassifier as FewLabelClassifier
+    from dicot.model.stream import Stream as Stream
     from dicot.nets.encoders import Encoder as Encoder
     from dicot.store.folder import Corpus as Corpus
     from dicot.store.search import EmbeddingIndex as EmbeddingIndex
@@ -42,6 +43,7 @@ _HOMES = {
     "TimeSeriesClassifier": "dicot.model.classifier",
     "TimeSeriesEmbedder": "dicot.model.estimator",
     "Reading": "dicot.data",
+    "Stream": "dicot.model.stream",
     "Windows": "dicot.data",
     "embed": "dicot.model.embedding",
     "evaluate": "dicot.judge.evaluation",

@@ -1,5 +1,6 @@
 """The explorer's HTTP interface: every question that the page asks, and what is refused."""
 
+import base64
 import csv
 import io
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot import LabelStore
 from dicot.core.errors import InputError
 from dicot.explorer.server import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
 from dicot.store.embedding import embed_recordings
+from dicot.store.vectors import read_vectors, write_vectors
 from tests.commands import dicot
 from tests.explorer.conftest import PORT, TOKEN, client_of
 
@@ -39,9 +42,9 @@ def test_points_and_columns_are_one_value_per_window(client: Any, workspace: Exp
     assert np.abs(points).max() == pytest.approx(1)
     recording = numbers(client.get("/api/columns/recording"), "<i4")
     assert [["ann", "bob", "eve"][code] for code in recording] == workspace.known.recording.tolist()
-    start = numbers(client.get("/api/columns/start"), "<f4")
+    start = numbers(client.get("/api/columns/start"), "<f8")
     np.testing.assert_allclose(start, workspace.known.start)
-    outlier = numbers(client.get("/api/columns/outlier"), "<f4")
+    outlier = numbers(client.get("/api/columns/outlier"), "<f8")
     assert outlier.shape == (n,) and (outlier > 0).all()
     cluster = numbers(client.get("/api/columns/cluster"), "<i4")
     counts = np.bincount(cluster)
@@ -134,13 +137,13 @@ def test_a_label_keeps_its_number_while_others_come(client: Any) -> None:
 def test_suggestions_are_those_of_the_library(client: Any, workspace: ExplorerWorkspace) -> None:
     from dicot import suggest
 
-    answer = client.get("/api/suggest", params={"k": 4}).json()
+    answer = client.post("/api/suggest", json={"k": 4}).json()
     assert answer == {"rows": suggest(workspace.known.x, None, 4).tolist(), "reason": "coverage"}
     walks = (workspace.known.start < 11).tolist()
     for label, wanted in (("walk", True), ("run", False)):
         rows = [row for row, walk in enumerate(walks) if walk is wanted][:6]
         client.post("/api/labels", json={"rows": rows, "label": label})
-    answer = client.get("/api/suggest", params={"k": 4}).json()
+    answer = client.post("/api/suggest", json={"k": 4}).json()
     assert answer["reason"] == "uncertainty"
     assert not {str(row) for row in answer["rows"]} & set(client.get("/api/labels").json()["labels"])
 
@@ -161,7 +164,7 @@ def test_classify_predicts_and_is_honest(client: Any, workspace: ExplorerWorkspa
     names = np.array(columns["prediction"]["categories"])[predicted]
     clear = (workspace.known.end < 12) | (workspace.known.start > 12)
     assert (names[clear] == np.where(walks, "walk", "run")[clear]).mean() > 0.95
-    confidence = numbers(client.get("/api/columns/confidence"), "<f4")
+    confidence = numbers(client.get("/api/columns/confidence"), "<f8")
     assert ((confidence >= 0.5) & (confidence <= 1)).all()
     assert "prediction" in client.post("/api/export", json={"rows": [0]}).text.splitlines()[0]
 
@@ -202,9 +205,17 @@ EVERY_CALL = [
     ("GET", "/api/labels"),
     ("POST", "/api/labels"),
     ("POST", "/api/undo"),
-    ("GET", "/api/suggest"),
+    ("POST", "/api/suggest"),
+    ("POST", "/api/doubts"),
+    ("GET", "/api/why"),
     ("POST", "/api/classify"),
     ("POST", "/api/export"),
+    ("GET", "/api/recordings"),
+    ("GET", "/api/recordings/0"),
+    ("GET", "/api/recordings/0/tile?level=0&tile=0"),
+    ("GET", "/api/recordings/0/ranges"),
+    ("POST", "/api/recordings/0/ranges"),
+    ("GET", "/api/ranges/csv"),
     ("GET", "/api/no-such-thing"),
     ("GET", "/api"),
 ]
@@ -212,6 +223,7 @@ EVERY_CALL = [
 
 def test_every_call_of_the_interface_is_tried_below(client: Any) -> None:
     paths = {path.partition("?")[0].replace("columns/label", "columns/{name}") for _, path in EVERY_CALL}
+    paths = {path.replace("recordings/0", "recordings/{number}").replace("/csv", "/{form}") for path in paths}
     assert {route.path for route in client.app.routes if route.path.startswith("/api")} <= paths
 
 
@@ -311,7 +323,7 @@ def test_no_more_of_a_large_body_is_read_than_is_allowed(workspace: ExplorerWork
         ("/api/neighbours?row=-1", "-1"),
         ("/api/neighbours?row=1&k=NaN", "k"),
         ("/api/neighbours?row=1&k=100000", "k"),
-        ("/api/suggest?k=0", "k"),
+        ("/api/why?row=100000", "100000"),
         ("/api/find?recording=ann&time=soon", "time"),
     ],
 )
@@ -407,3 +419,79 @@ def test_a_recording_that_has_changed_is_told_and_not_drawn(tmp_path: Path) -> N
     said.clear()
     assert open_workspace(vectors, say=said.append).series is None
     assert any("has changed since" in sentence for sentence in said)
+
+
+def bits(flags: np.ndarray) -> str:
+    return base64.b64encode(np.packbits(flags, bitorder="little").tobytes()).decode()
+
+
+def test_suggestions_leave_out_what_is_hidden(client: Any, workspace: ExplorerWorkspace) -> None:
+    client.post("/api/labels", json={"rows": [0, 1], "label": "walk"})
+    shown = workspace.known.recording == "eve"
+    answer = client.post("/api/suggest", json={"k": 5, "hidden": bits(~shown)}).json()
+    assert len(answer["rows"]) == 5 and shown[answer["rows"]].all()
+    everything = np.ones(len(workspace), bool)
+    assert client.post("/api/suggest", json={"k": 5, "hidden": bits(everything)}).json()["rows"] == []
+    for hidden in ("?", bits(everything[:8]), "", bits(np.ones(10**5, bool))):
+        answer = client.post("/api/suggest", json={"k": 5, "hidden": hidden})
+        assert answer.status_code == 422 and "hidden" in answer.json()["detail"]
+
+
+def test_doubtful_labels_are_listed_until_they_are_confirmed(client: Any, workspace: ExplorerWorkspace) -> None:
+    assert client.post("/api/doubts").status_code == 422  # there is no label
+    run = workspace.known.start > 12
+    for label, rows in (("run", np.flatnonzero(run)), ("walk", np.flatnonzero(workspace.known.start < 10))):
+        client.post("/api/labels", json={"rows": rows.tolist(), "label": label})
+    wrong = np.flatnonzero(run)[[3, 20]].tolist()
+    client.post("/api/labels", json={"rows": wrong, "label": "walk"})
+    answer = client.post("/api/doubts").json()
+    found = {doubt["row"]: (doubt["label"], doubt["suggestion"]) for doubt in answer["doubts"]}
+    assert found == dict.fromkeys(wrong, ("walk", "run")) and "2 differ" in answer["sentence"]
+    client.post("/api/labels", json={"rows": wrong[:1], "label": "walk", "confirm": True})
+    assert [doubt["row"] for doubt in client.post("/api/doubts").json()["doubts"]] == wrong[1:]
+    client.post("/api/undo")
+    assert len(client.post("/api/doubts").json()["doubts"]) == 2
+
+
+def test_labels_of_others_are_columns_beside_their_agreement(folder: Path, workspace: ExplorerWorkspace) -> None:
+    ben = folder / "ben.sqlite"
+    with LabelStore(ben) as store:
+        places = list(zip(*(values.tolist() for values in workspace.known.places()), strict=True))
+        store.set(places[:4], ["walk", "walk", "run", "run"])
+    before = ben.read_bytes()
+    client = client_of(open_workspace(folder / "vectors.npz", others=[ben]))
+    for label, rows in (("walk", [0, 1, 2]), ("run", [3, 9])):
+        client.post("/api/labels", json={"rows": rows, "label": label})
+    about = client.get("/api/about").json()
+    (told,) = about["stores"]
+    assert told.pop("sentence").startswith("3 of 4 labels are equal")
+    assert told == {"name": "ben", "count": 4, "both": 4, "same": 3, "kappa": pytest.approx(0.5)}
+    names = next(one["categories"] for one in about["columns"] if one["name"] == "ben")
+    codes = numbers(client.get("/api/columns/ben"), "<i4")
+    assert [names[code] for code in codes[:4]] == ["walk", "walk", "run", "run"] and (codes[4:] == -1).all()
+    agreed = numbers(client.get("/api/columns/with ben"), "<i4")
+    assert agreed[[0, 1, 2, 3, 9, 10]].tolist() == [0, 0, 1, 0, 2, -1]
+    client.post("/api/undo")
+    assert ben.read_bytes() == before
+    with pytest.raises(InputError, match=r"nobody\.sqlite"):
+        open_workspace(folder / "vectors.npz", others=[folder / "nobody.sqlite"])
+
+
+def test_why_needs_the_model_and_says_how_to_name_it(client: Any) -> None:
+    answer = client.get("/api/why", params={"row": 3})
+    assert answer.status_code == 422 and "dicot explore vectors.npz --model MODEL" in answer.json()["detail"]
+
+
+def test_times_in_utc_are_a_column_and_in_the_export(folder: Path) -> None:
+    known = read_vectors(folder / "vectors.npz")
+    first = np.datetime64("2024-03-01T10:00:00", "us")
+    times = {f"{name}_time": first + (1e6 * getattr(known, name)).astype("m8[us]") for name in ("start", "end")}
+    times["start_time"][5] = np.datetime64("NaT")
+    write_vectors(folder / "dated.npz", {"": {"X": known.x, **known.columns(), **times}})
+    client = client_of(open_workspace(folder / "dated.npz"))
+    (column,) = [one for one in client.get("/api/about").json()["columns"] if one["name"] == "time"]
+    assert column == {"name": "time", "title": "Time (UTC)", "kind": "time"}
+    seconds = numbers(client.get("/api/columns/time"), "<f8")
+    assert seconds[1] == 1709287200 + known.start[1] and np.isnan(seconds[5])
+    line = next(csv.DictReader(io.StringIO(client.post("/api/export", json={"rows": [1]}).text)))
+    assert line["start_time"].startswith("2024-03-01 10:00:0") and line["end_time"] > line["start_time"]

@@ -32,7 +32,7 @@ def test_the_page_holds_what_the_server_would_say(workspace: ExplorerWorkspace, 
     assert page["about"] == workspace.about()
     np.testing.assert_array_equal(unpacked(page["points"], "<f4").reshape(n, 2), workspace.overview.points)
     for column in page["about"]["columns"]:
-        kind = "<i4" if column["kind"] == "category" else "<f4"
+        kind = "<i4" if column["kind"] == "category" else "<f8"
         got = unpacked(page["columns"][column["name"]], kind)
         np.testing.assert_array_equal(got, workspace.columns()[column["name"]]().values)
     assert page["rows"][3] == workspace.describe(3, "walk") and len(page["rows"]) == n

@@ -9,7 +9,8 @@ export function number(value: number): string {
   return String(Number(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3)));
 }
 
-function seconds(value: number): string {
+/** Seconds to the millisecond. */
+export function seconds(value: number): string {
   return String(Number(value.toFixed(3)));
 }
 
@@ -31,4 +32,9 @@ export function span({ start, end }: Pick<Window, "start" | "end">): string {
   if (typeof start === "number" && typeof end === "number") return `${seconds(start)}–${seconds(end)} s`;
   const [from, to] = [moment(start), moment(end)];
   return `${from}–${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to}`;
+}
+
+/** Seconds since 1970 as "2024-03-01 12:00:05", in UTC. */
+export function utc(value: number): string {
+  return new Date(Math.round(value * 1000)).toISOString().slice(0, 19).replace("T", " ");
 }

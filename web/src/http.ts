@@ -1,6 +1,7 @@
 /** The server of `dicot explore` as a source. */
 
-import type { About, Codes, Column, Context, Labels, Neighbours, Series, Source, Suggestions, Verdict } from "./source";
+import { HttpRecordings } from "./recording/source";
+import type { About, Codes, Column, Context, Doubts, Labels, Neighbours, Series, Source, Suggestions, Verdict, Why } from "./source";
 
 const KEY = "dicot-token";
 
@@ -16,6 +17,8 @@ export function takeToken(): string {
 }
 
 export class HttpSource implements Source {
+  readonly recordings = new HttpRecordings((path, body) => this.ask(path, body));
+
   constructor(private readonly token: string) {}
 
   private async ask(path: string, body?: unknown): Promise<Response> {
@@ -54,7 +57,7 @@ export class HttpSource implements Source {
 
   async column(column: Column): Promise<Codes> {
     const bytes = await this.bytes(`columns/${encodeURIComponent(column.name)}`);
-    return column.kind === "category" ? new Int32Array(bytes) : new Float32Array(bytes);
+    return column.kind === "category" ? new Int32Array(bytes) : new Float64Array(bytes);
   }
 
   async series(rows: number[]): Promise<Series[]> {
@@ -74,11 +77,11 @@ export class HttpSource implements Source {
     return this.json("labels");
   }
 
-  label(rows: number[], name: string | null): Promise<Labels> {
-    return this.json("labels", { rows, label: name });
+  label(rows: number[], name: string | null, confirm = false): Promise<Labels> {
+    return this.json("labels", { rows, label: name, confirm });
   }
 
-  undo(): Promise<Labels & { undone: number[] }> {
+  undo(): Promise<Labels & { undone: number[]; any?: boolean }> {
     return this.json("undo", {});
   }
 
@@ -90,13 +93,30 @@ export class HttpSource implements Source {
     return this.json(`context?row=${row}`);
   }
 
-  suggest(k: number): Promise<Suggestions> {
-    return this.json(`suggest?k=${k}`);
+  suggest(k: number, hidden: Uint8Array | null): Promise<Suggestions> {
+    return this.json("suggest", { k, hidden: hidden === null ? null : bits(hidden) });
   }
 
   classify(): Promise<Verdict> {
     return this.json("classify", {});
   }
+
+  doubts(): Promise<Doubts> {
+    return this.json("doubts", {});
+  }
+
+  why(row: number): Promise<Why> {
+    return this.json(`why?row=${row}`);
+  }
+}
+
+/** Ones and zeros as bits, the first of a byte lowest, in base64. */
+function bits(flags: Uint8Array): string {
+  const bytes = new Uint8Array(Math.ceil(flags.length / 8));
+  for (let i = 0; i < flags.length; i++) bytes[i >> 3] |= flags[i] << (i & 7);
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+  return btoa(text);
 }
 
 /** What the server says is wrong, in its own words where it has any. */

@@ -75,7 +75,7 @@ export class InlineSource implements Source {
       return Int32Array.from(this.page.rows, (_, row) => codes.get(this.given.get(row) ?? "") ?? -1);
     }
     const data = bytes(this.page.columns[column.name] ?? "");
-    return column.kind === "category" ? new Int32Array(data) : new Float32Array(data);
+    return column.kind === "category" ? new Int32Array(data) : new Float64Array(data);
   }
 
   async series(rows: number[]): Promise<Series[]> {

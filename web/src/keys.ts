@@ -10,13 +10,24 @@ export interface Key {
   run(event: KeyboardEvent): void;
 }
 
-export function startKeys(table: Key[]): void {
+/** Keys that take the place of the page's while something lies over it. */
+export interface Layer {
+  open: boolean;
+  keys: Key[];
+}
+
+export function startKeys(table: Key[], layer: Layer | null): void {
   const help = need<HTMLDialogElement>("help");
-  const open = (): void => help.showModal();
+  const open = (): void => {
+    need("help-keys").replaceChildren(...rows(layer?.open ? over : all));
+    help.showModal();
+  };
   const all: Key[] = [...table, { keys: ["?"], shown: "?", does: "show these keys", run: open }];
-  need("help-keys").append(
-    ...all.map(({ shown, does }) => h("div", {}, h("dt", {}, ...shown.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, does))),
-  );
+  const over = layer === null ? [] : [...layer.keys, all[all.length - 1]];
+  const rows = (keys: Key[]): HTMLElement[] =>
+    keys
+      .filter(({ shown }) => shown !== "")
+      .map(({ shown, does }) => h("div", {}, h("dt", {}, ...shown.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, does)));
   need("show-help").addEventListener("click", open);
   document.addEventListener("keydown", (event) => {
     const typing = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
@@ -24,7 +35,7 @@ export function startKeys(table: Key[]): void {
     const control = event.ctrlKey || event.metaKey ? "Ctrl+" : "";
     const shift = event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""; // of other keys it makes another key
     const name = control + shift + event.key;
-    const found = all.find(({ keys }) => keys.includes(name));
+    const found = (layer?.open ? over : all).find(({ keys }) => keys.includes(name));
     if (found === undefined) return;
     if (event.key === "Enter" && event.target instanceof HTMLButtonElement) return; // the button's own key
     event.preventDefault();

@@ -5,10 +5,12 @@ import { h, need } from "./dom";
 import { number } from "./format";
 import type { Session } from "./session";
 import type { Signal } from "./signal";
+import type { Codes } from "./source";
 
 export class Legend {
   private readonly select = need<HTMLSelectElement>("colour");
   private readonly body = need("legend");
+  private readonly key = need("legend-mark");
   private off = new Set<number>();
 
   constructor(
@@ -29,6 +31,21 @@ export class Legend {
       this.draw();
     });
     dark.listen(() => this.draw());
+    session.hidden.listen(() => {
+      if (this.off.size > 0 && !session.hides("legend")) this.off = new Set(); // all filters were cleared
+      this.draw();
+      this.mark();
+    });
+    session.labelled.follow(() => this.mark());
+  }
+
+  /** What the rings on the map are. */
+  private mark(): void {
+    const { labelled, hidden } = this.session;
+    const count = labelled.value.filter((row) => hidden.value[row] === 0).length;
+    const how = this.session.source.classify === undefined ? "labelled" : "labelled by hand";
+    this.key.hidden = count === 0;
+    this.key.replaceChildren(h("span", { class: "ring", "aria-hidden": "true" }), h("span", { class: "entry-name" }, how), h("span", { class: "count" }, count.toLocaleString("en")));
   }
 
   private choices(): void {
@@ -61,11 +78,12 @@ export class Legend {
     return unknown === 0 ? [bar, ends] : [bar, ends, h("p", { class: "hint" }, `${unknown.toLocaleString("en")} unknown, grey`)];
   }
 
+  /** A line for every category with how many windows have it: those that the filters leave. */
   private entries({ column, codes }: Colouring): HTMLElement[] {
     const categories = column.categories ?? [];
-    const counts = new Map<number, number>();
-    for (const code of codes) counts.set(code, (counts.get(code) ?? 0) + 1);
-    const shown = [...categories.keys(), -1].filter((code) => counts.has(code));
+    const counts = tally(codes, categories.length, this.session.hides("filters"));
+    const all = tally(codes, categories.length, null);
+    const shown = [...categories.keys(), -1].filter((code) => all[code + 1] > 0);
     const list = h("ul", { class: "entries", "aria-label": `Categories of ${column.title}` });
     for (const code of shown) {
       const name = code < 0 ? "none" : categories[code];
@@ -82,7 +100,7 @@ export class Legend {
         },
         swatch,
         h("span", { class: "entry-name" }, name),
-        h("span", { class: "count" }, (counts.get(code) ?? 0).toLocaleString("en")),
+        h("span", { class: "count" }, counts[code + 1].toLocaleString("en")),
       );
       const others = shown.filter((other) => other !== code);
       const alone = others.length > 0 && others.every((other) => this.off.has(other)) && !this.off.has(code);
@@ -108,9 +126,19 @@ export class Legend {
     const place = [...this.body.querySelectorAll("button")].indexOf(held as HTMLButtonElement);
     const colouring = this.session.colouring.value;
     if (colouring !== null) {
-      this.session.hidden.value = Uint8Array.from(colouring.codes, (code) => Number(this.off.has(code)));
+      const { codes } = colouring;
+      const mask = new Uint8Array(codes.length);
+      for (let row = 0; row < mask.length; row++) if (this.off.has(codes[row])) mask[row] = 1;
+      this.session.hide("legend", this.off.size === 0 ? null : mask);
     }
     this.draw();
     if (place >= 0) this.body.querySelectorAll("button")[place]?.focus();
   }
+}
+
+/** How many windows have each code from -1 on, without those that `out` marks. */
+export function tally(codes: Codes, n: number, out: Uint8Array | null): Uint32Array {
+  const counts = new Uint32Array(n + 1);
+  for (let row = 0; row < codes.length; row++) if (out === null || out[row] === 0) counts[codes[row] + 1]++;
+  return counts;
 }

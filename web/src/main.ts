@@ -4,21 +4,27 @@ import { SeriesCache } from "./cache";
 import { palette } from "./colour";
 import { ContextDrawer } from "./context";
 import { h, need } from "./dom";
+import { DoubtList } from "./doubts";
+import { Filters } from "./filters";
 import { HttpSource, takeToken } from "./http";
 import { InlineSource, readInline } from "./inline";
 import { type Key, startKeys } from "./keys";
 import { type Give, KEYS } from "./labeller";
 import { Legend } from "./legend";
 import { PointMap } from "./map/map";
+import { Memory } from "./memory";
 import { Panel } from "./panel";
 import { Queue } from "./queue";
+import { Reader } from "./recording/reader";
 import { startSearch } from "./search";
 import { SelectionBar } from "./selection";
 import { Session } from "./session";
 import type { Signal } from "./signal";
 import type { Source } from "./source";
 import { Status, windows } from "./status";
+import { Table } from "./table";
 import { startTheme } from "./theme";
+import { startWhy } from "./why";
 
 /** A handle for tests and for the browser's console. */
 export interface Handle {
@@ -26,6 +32,8 @@ export interface Handle {
   ready: Promise<void>;
   /** Where a window's point is, in pixels of the browser window. */
   screen(row: number): { x: number; y: number };
+  /** Where a time of the recording is that is open. */
+  moment(time: number): { x: number; labels: number; predictions: number };
   /** Selects windows as the lasso does. */
   select(rows: number[]): void;
   /** Pins a window as a click does, or none. */
@@ -58,12 +66,15 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   const session = new Session(source, status, about);
   const map = startMap(session, points, dark);
   const cache = new SeriesCache(source, about.limits.series_rows);
-  const queue = new Queue(session);
+  const memory = new Memory(`${about.title} ${about.n}`);
+  const queue = new Queue(session, (rows) => panel.prepare(rows));
+  const doubts = new DoubtList(session, cache);
   const labelPinned: Give = (name) => {
     const row = session.onScreen;
     if (row === null) return false;
     const labelling = session.label([row], name);
     if (name !== null) queue.done(row); // without waiting for the answer
+    if (name !== null) doubts.done(row);
     void status.attempt(() => labelling).then(() => labelling.catch(() => queue.back(row)));
     return true;
   };
@@ -76,9 +87,20 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   new Legend(session, dark);
   startSearch(session);
   startTools(session, bar, queue);
-  startKeys(keyTable({ session, map, panel, queue, bar, drawer, labelPinned }));
-  await Promise.all([session.loadLabels(), firstColours(session)]);
+  startStores(session);
+  const filters = new Filters(session, memory);
+  const table = new Table(session, memory);
+  const why = startWhy(session, cache);
+  const reader = startReader(session, dark, queue);
+  startKeys(keyTable({ session, map, panel, queue, doubts, bar, drawer, reader, filters, table, why, labelPinned }), reader);
+  await Promise.all([session.loadLabels(), firstColours(session, memory.last.colour), filters.restore()]);
+  session.colouring.listen((now) => memory.keep({ colour: now?.column.name }));
+  const pinned = memory.last.pinned ?? null;
+  session.pinned.listen((row) => memory.keep({ pinned: row }));
+  if (pinned !== null && pinned < about.n) session.pinned.value = pinned;
+  await reader?.restore();
   window.dicot.screen = (row) => map.screen(row);
+  if (reader !== null) window.dicot.moment = (time) => reader.screen(time);
   window.dicot.select = (rows) => (session.selection.value = rows);
   window.dicot.pin = (row) => (session.pinned.value = row);
   return session;
@@ -88,7 +110,7 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
   const button = need("lasso");
   const map = new PointMap(need("map"), {
     hover: (row) => (session.hovered.value = row),
-    click: (row) => (session.pinned.value = row),
+    click: (row) => (session.pinned.value = row === session.pinned.value ? null : row),
     lasso: (rows) => {
       session.selection.value = rows;
       session.status.say(rows.length === 0 ? "The lasso holds no window." : `Selected ${windows(rows.length)}.`);
@@ -107,6 +129,7 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
   dark.listen(paint);
   session.hidden.listen((hidden) => map.setHidden(hidden));
   session.selection.listen((rows) => map.setSelection(rows));
+  session.labelled.listen((rows) => map.setMarked(rows));
   session.hovered.listen((hovered) => map.setMarks({ hovered }));
   session.neighbours.listen((neighbours) => map.setMarks({ neighbours }));
   session.stepped.listen((stepped) => map.setMarks({ stepped }));
@@ -121,11 +144,24 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
   return map;
 }
 
-/** Labels first where there are any, since they are what the user works on. */
-async function firstColours(session: Session): Promise<void> {
+/** The large view of recordings, where they are at hand. */
+function startReader(session: Session, dark: Signal<boolean>, queue: Queue): Reader | null {
+  const { recordings } = session.source;
+  const there = recordings !== undefined && session.about.value.recordings === true;
+  const reader = there ? new Reader(session, recordings, dark, () => void undoLast(session, queue)) : null;
+  for (const name of ["open-recording", "recordings-button"]) {
+    need(name).hidden = reader === null;
+    need(name).addEventListener("click", () => void reader?.enter());
+  }
+  return reader;
+}
+
+/** As they were, or labels first where there are any, since they are what the user works on. */
+async function firstColours(session: Session, last: string | undefined): Promise<void> {
   const { columns } = session.about.value;
   const some = (name: string): boolean => (session.column(name)?.categories?.length ?? 0) > 0;
-  const first = ["label", "prediction", "cluster"].find(some) ?? columns[0]?.name;
+  const kept = last !== undefined && session.column(last) !== undefined ? last : undefined;
+  const first = kept ?? ["label", "prediction", "cluster"].find(some) ?? columns[0]?.name;
   if (first !== undefined) await session.colourBy(first);
 }
 
@@ -152,6 +188,20 @@ function startTools(session: Session, bar: SelectionBar, queue: Queue): void {
   });
 }
 
+/** How far the labels of others agree with these. */
+function startStores(session: Session): void {
+  session.about.follow(({ stores }) => {
+    need("stores").hidden = stores.length === 0;
+    need("stores").replaceChildren(
+      ...stores.map(({ name, both, same, kappa, sentence }) => {
+        const agreed = both === 0 ? "nothing in common" : `${same} of ${both}`;
+        const size = typeof kappa === "number" ? `κ ${kappa.toFixed(2)}` : "";
+        return h("p", { title: sentence ?? "No window was labelled by both." }, h("span", { class: "entry-name" }, name), h("strong", {}, size), h("span", { class: "count" }, agreed));
+      }),
+    );
+  });
+}
+
 async function undoLast(session: Session, queue: Queue): Promise<void> {
   const undone = await session.status.attempt(() => session.undo());
   if (undone?.length === 1) queue.back(undone[0]);
@@ -162,12 +212,17 @@ interface Parts {
   map: PointMap;
   panel: Panel;
   queue: Queue;
+  doubts: DoubtList;
   bar: SelectionBar;
   drawer: ContextDrawer;
+  reader: Reader | null;
+  filters: Filters;
+  table: Table;
+  why(): void;
   labelPinned: Give;
 }
 
-function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Parts): Key[] {
+function keyTable({ session, map, panel, queue, doubts, bar, drawer, reader, filters, table, why, labelPinned }: Parts): Key[] {
   const labelBy = (event: KeyboardEvent): void => {
     const name = session.names.value[Number(event.key) - 1];
     const rows = session.selection.value;
@@ -186,11 +241,13 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
     panel.focus(rows[(at + by + rows.length) % rows.length]);
   };
   const away = (): void => {
-    if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
+    if (filters.open) filters.close();
+    else if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
     else if (map.lasso) map.lasso = false;
     else if (drawer.open) drawer.close();
     else if (session.selection.value.length > 0) session.selection.value = [];
     else if (queue.active) queue.stop();
+    else if (doubts.active) doubts.stop();
     else session.pinned.value = null;
   };
   const name = (): void => {
@@ -200,12 +257,20 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
   const pan: Record<string, [number, number]> = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
   const digits = Array.from({ length: KEYS }, (_, i) => String(i + 1));
   const { suggest, context } = session.source;
-  const table: (Key | false)[] = [
+  const keys: (Key | false)[] = [
     { keys: ["l"], shown: "l", does: "lasso: draw around windows (or hold Shift)", run: () => (map.lasso = !map.lasso) },
     { keys: digits, shown: "1 … 9", does: "label the selection, or the pinned window", run: labelBy },
     { keys: ["n"], shown: "n", does: "name a new label", run: name },
     suggest !== undefined && { keys: ["q"], shown: "q", does: "suggest what to label next", run: () => void queue.start() },
     suggest !== undefined && { keys: ["s"], shown: "s", does: "skip the suggestion", run: () => queue.skip() },
+    session.source.doubts !== undefined && {
+      keys: ["w"],
+      shown: "w",
+      does: "list labels that are probably wrong",
+      run: () => (doubts.active ? doubts.stop() : void doubts.start()),
+    },
+    session.source.doubts !== undefined && { keys: ["c"], shown: "c", does: "confirm the label in that list", run: () => doubts.answer("confirm") },
+    session.source.doubts !== undefined && { keys: ["a"], shown: "a", does: "take the label that the list suggests", run: () => doubts.answer("change") },
     { keys: ["u", "Ctrl+z"], shown: "u Ctrl+z", does: "undo the last labels", run: () => void undoLast(session, queue) },
     { keys: ["e"], shown: "e", does: "export the selection, or all labelled windows", run: () => void bar.save() },
     { keys: ["ArrowRight", "ArrowDown"], shown: "→ ↓", does: "next neighbour", run: () => step(1) },
@@ -217,6 +282,11 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
       run: () => (session.pinned.value = session.stepped.value ?? session.pinned.value ?? map.middle()),
     },
     context !== undefined && { keys: ["r"], shown: "r", does: "show the pinned window in its recording", run: () => void drawer.toggle() },
+    reader !== null && { keys: ["o"], shown: "o", does: "open its whole recording, to label ranges", run: () => void reader.enter() },
+    session.source.why !== undefined && { keys: ["y"], shown: "y", does: "why: what made the difference to the pinned window", run: why },
+    { keys: ["f"], shown: "f", does: "filter windows", run: () => filters.toggle() },
+    { keys: ["x"], shown: "x", does: "clear all filters", run: () => filters.clear() },
+    { keys: ["t"], shown: "t", does: "table of the windows that are shown", run: () => table.toggle() },
     { keys: ["/"], shown: "/", does: "search", run: () => need("search").focus() },
     { keys: ["+", "="], shown: "+", does: "closer", run: () => map.zoom(1.5) },
     { keys: ["-"], shown: "-", does: "farther", run: () => map.zoom(1 / 1.5) },
@@ -227,9 +297,9 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
       does: "move the map",
       run: (event) => map.pan(...pan[event.key]),
     },
-    { keys: ["Escape"], shown: "Esc", does: "step back: lasso, recording, selection, pin", run: away },
+    { keys: ["Escape"], shown: "Esc", does: "step back: filter, lasso, recording, selection, list, pin", run: away },
   ];
-  return table.filter((key) => key !== false);
+  return keys.filter((key) => key !== false);
 }
 
 const status = new Status();
@@ -247,4 +317,4 @@ ready.catch((error: unknown) => {
 const early = (): never => {
   throw new Error("Await dicot.ready first.");
 };
-window.dicot = { ready, screen: early, select: early, pin: early };
+window.dicot = { ready, screen: early, moment: early, select: early, pin: early };

@@ -3,7 +3,7 @@
 import type { SeriesCache } from "./cache";
 import { css, hue, ramp } from "./colour";
 import { h, need } from "./dom";
-import { address, number, span } from "./format";
+import { address, number, span, utc } from "./format";
 import { type Give, labeller } from "./labeller";
 import { NONE } from "./map/renderer";
 import type { Session } from "./session";
@@ -48,12 +48,21 @@ export class Panel {
     session.stepped.listen((row, before) => this.step(row, before));
     session.colouring.listen(() => this.again());
     session.about.listen(() => this.again());
+    session.why.listen(() => this.again());
     dark.listen(() => this.again());
   }
 
   /** Goes to the card of a neighbour; it is a button, so that Enter pins it. */
   focus(row: number): void {
     this.cards.get(row)?.focus();
+  }
+
+  /** Asks for what a pin of these windows will show. */
+  prepare(rows: number[]): void {
+    for (const row of rows) {
+      const ready = this.session.neighboursOf(row, NEAREST).then((found) => this.cache.get([row, ...found.rows]));
+      ready.catch(() => undefined); // asked for again when it is come to
+    }
   }
 
   private hover(row: number | null): void {
@@ -93,8 +102,8 @@ export class Panel {
       this.clear();
       return;
     }
-    const { status, source } = this.session;
-    const found = await status.attempt(() => source.neighbours(row, NEAREST));
+    const { status } = this.session;
+    const found = await status.attempt(() => this.session.neighboursOf(row, NEAREST));
     if (turn !== this.turn) return;
     this.found = found ?? { rows: [], distances: null }; // the window itself can be shown all the same
     this.session.neighbours.value = this.found.rows;
@@ -128,7 +137,8 @@ export class Panel {
     this.scale = scale.length > 0 ? scale : null;
     this.pin.dataset.row = String(row);
     this.pin.replaceChildren(facts);
-    if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels));
+    const why = this.session.why.value?.row === row ? this.session.why.value : null;
+    if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels, why));
     const held = [...this.cards].find(([, card]) => card === document.activeElement)?.[0];
     this.cards.clear();
     all.slice(1).forEach((series, i) => this.cards.set(series.row, cards[i]));
@@ -176,8 +186,11 @@ export class Panel {
       ["label", "prediction", "confidence", "cluster", "outlier"].map((name) => session.value(name, series.row)),
     );
     const sure = typeof confidence === "number" ? ` (${Math.round(100 * confidence)} %)` : "";
+    const time = await session.value("time", series.row);
+    add("UTC", typeof time === "number" ? utc(time) : null);
     add("Group", series.group);
     add("Label", label);
+    for (const { name } of session.about.value.stores) add(name, await session.value(name, series.row));
     add("Prediction", prediction === null ? null : `${prediction}${sure}`);
     add("Cluster", cluster);
     add("Outlier", typeof outlier === "number" ? number(outlier) : outlier);

@@ -4,6 +4,7 @@ import { need } from "./dom";
 import type { Session } from "./session";
 
 const AT_ONCE = 20;
+const AHEAD = 4; // suggestions that are made ready before they are come to: quick keys find them drawn at once
 const WHY = {
   coverage: "far from everything labelled so far",
   uncertainty: "where the labels so far leave the most doubt",
@@ -18,7 +19,10 @@ export class Queue {
   private turn = 0;
   private readonly skipped = new Set<number>();
 
-  constructor(private readonly session: Session) {
+  constructor(
+    private readonly session: Session,
+    private readonly prepare: (rows: number[]) => void,
+  ) {
     this.button.hidden = session.source.suggest === undefined;
     this.button.addEventListener("click", () => (this.active ? this.stop() : void this.start()));
     need("queue-skip").addEventListener("click", () => this.skip());
@@ -101,5 +105,6 @@ export class Queue {
     need("queue-place").textContent = `Suggestion ${this.at + 1} of ${this.rows.length}`;
     need("queue-why").textContent = this.why;
     if (pin) this.session.pinned.value = this.rows[this.at];
+    this.prepare(this.rows.slice(this.at + 1, this.at + 1 + AHEAD));
   }
 }

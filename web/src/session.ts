@@ -2,7 +2,7 @@
 
 import { type Colouring, colouring } from "./colour";
 import { Signal } from "./signal";
-import type { About, Codes, Column, Labels, Source, Suggestions, Verdict } from "./source";
+import type { About, Codes, Column, Doubts, Labels, Neighbours, Source, Suggestions, Verdict, Why } from "./source";
 import { type Status, windows } from "./status";
 
 export class Session {
@@ -16,14 +16,18 @@ export class Session {
   readonly neighbours = new Signal<number[]>([]);
   /** The neighbour that the arrow keys are at. */
   readonly stepped = new Signal<number | null>(null);
+  /** What made the difference to the pinned window, once it was asked. */
+  readonly why = new Signal<Why | null>(null);
   readonly selection = new Signal<number[]>([]);
   readonly colouring = new Signal<Colouring | null>(null);
-  /** 1 for every window that the legend has switched off. */
+  /** 1 for every window that the legend has switched off or a filter leaves out. */
   readonly hidden: Signal<Uint8Array>;
   readonly names = new Signal<string[]>([]);
   readonly labelled = new Signal<number[]>([]);
   readonly canUndo = new Signal(false);
   private readonly columns = new Map<string, Promise<Codes>>();
+  private readonly near = new Map<number, Promise<Neighbours>>();
+  private masks: { legend: Uint8Array | null; filters: Uint8Array | null } = { legend: null, filters: null };
   private wanted = "";
   private colourings = 0;
   private seeks = 0;
@@ -36,7 +40,10 @@ export class Session {
   ) {
     this.about = new Signal(about);
     this.hidden = new Signal<Uint8Array>(new Uint8Array(about.n));
-    this.pinned.listen(() => this.seeks++);
+    this.pinned.listen(() => {
+      this.seeks++;
+      this.why.value = null;
+    });
   }
 
   /** The pinned window, which keys and clicks act on: as long as it is on screen and nothing is loading. */
@@ -48,6 +55,34 @@ export class Session {
   seek(): () => boolean {
     const turn = ++this.seeks;
     return () => turn !== this.seeks;
+  }
+
+  /** Leaves windows out: `mask` has 1 for each of them, and is null where there is none. */
+  hide(who: "legend" | "filters", mask: Uint8Array | null): void {
+    if (mask === this.masks[who]) return;
+    this.masks = { ...this.masks, [who]: mask };
+    const { legend, filters } = this.masks;
+    const hidden = (legend ?? filters ?? new Uint8Array(this.about.value.n)).slice();
+    if (legend !== null && filters !== null) for (let row = 0; row < hidden.length; row++) hidden[row] |= filters[row];
+    this.hidden.value = hidden;
+    const selected = this.selection.value.filter((row) => hidden[row] === 0);
+    if (selected.length < this.selection.value.length) this.selection.value = selected;
+  }
+
+  /** What the legend, or the filters, leave out; null where nothing. */
+  hides(who: "legend" | "filters"): Uint8Array | null {
+    return this.masks[who];
+  }
+
+  /** The windows nearest to one, asked for once: they do not depend on labels. */
+  neighboursOf(row: number, k: number): Promise<Neighbours> {
+    let found = this.near.get(row);
+    if (found === undefined) {
+      found = this.source.neighbours(row, k);
+      found.catch(() => this.near.delete(row)); // another try may succeed
+      this.near.set(row, found);
+    }
+    return found;
   }
 
   column(name: string): Column | undefined {
@@ -70,7 +105,7 @@ export class Session {
     const column = this.column(name);
     if (column === undefined) return null;
     const code = (await this.codes(column))[row];
-    if (column.kind === "number") return Number.isNaN(code) ? null : code;
+    if (column.kind !== "category") return Number.isNaN(code) ? null : code;
     return column.categories?.[code] ?? null;
   }
 
@@ -84,7 +119,7 @@ export class Session {
       throw error;
     });
     if (turn !== this.colourings) return; // another choice was made in the meantime, or the column has changed
-    if (this.colouring.value?.column.name !== name) this.hidden.value = new Uint8Array(this.about.value.n);
+    if (this.colouring.value?.column.name !== name) this.hide("legend", null);
     this.colouring.value = colouring(column, codes);
   }
 
@@ -93,18 +128,28 @@ export class Session {
   }
 
   /** Gives windows a label, or takes it away with null. */
-  label(rows: number[], name: string | null): Promise<void> {
-    return this.inOrder(() => this.labelNow(rows, name));
+  label(rows: number[], name: string | null, confirm = false): Promise<void> {
+    return this.inOrder(() => this.labelNow(rows, name, confirm));
   }
 
-  private async labelNow(rows: number[], name: string | null): Promise<void> {
+  private async labelNow(rows: number[], name: string | null, confirm: boolean): Promise<void> {
     const most = this.about.value.limits.label_rows;
     if (rows.length > most) {
       throw new Error(`These are ${windows(rows.length)}; at most ${most.toLocaleString("en")} can be labelled at once. Select fewer.`);
     }
-    this.take(await this.source.label(rows, name));
+    this.take(await this.source.label(rows, name, confirm));
     await this.refresh(["label"]);
     this.status.say(name === null ? `Removed the label of ${windows(rows.length)}.` : `Labelled ${windows(rows.length)} “${name}”.`);
+  }
+
+  /** Changes labels in another way than by windows, in order with all else; the map follows. */
+  change<T extends Labels>(action: () => Promise<T>): Promise<T> {
+    return this.inOrder(async () => {
+      const answer = await action();
+      this.take(answer);
+      await this.refresh(["label"]);
+      return answer;
+    });
   }
 
   undo(): Promise<number[]> {
@@ -113,13 +158,20 @@ export class Session {
       this.take(answer);
       await this.refresh(["label"]);
       const count = answer.undone.length;
-      this.status.say(count === 0 ? "There is nothing to undo." : `Undone: the label of ${windows(count)} is as before.`);
+      this.status.say(count === 0 ? (answer.any ? "Undone." : "There is nothing to undo.") : `Undone: the label of ${windows(count)} is as before.`);
       return answer.undone;
     });
   }
 
+  /** What to label next, among the windows that are shown. */
   suggest(k: number): Promise<Suggestions | undefined> {
-    return this.await(async () => this.source.suggest?.(k));
+    const { hidden } = this;
+    return this.await(async () => this.source.suggest?.(k, hidden.value.includes(1) ? hidden.value : null));
+  }
+
+  /** Labels that are probably wrong, among the windows that are shown. */
+  doubts(): Promise<Doubts | undefined> {
+    return this.await(async () => this.source.doubts?.());
   }
 
   /** A table of the selection, or of everything labelled where nothing is selected. */
@@ -162,12 +214,13 @@ export class Session {
 
   /** Asks again for columns that have changed. */
   private async refresh(names: string[]): Promise<void> {
-    for (const name of names) this.columns.delete(name);
+    const stale = (name: string): boolean => names.includes(name) || name.startsWith("with "); // agreement with others
+    for (const name of [...this.columns.keys()].filter(stale)) this.columns.delete(name);
     const about = await this.source.about();
     const { wanted } = this;
     this.about.value = about;
     if (wanted === "") return;
     if (this.column(wanted) === undefined) await this.colourBy(about.columns[0].name);
-    else if (names.includes(wanted)) await this.colourBy(wanted);
+    else if (stale(wanted)) await this.colourBy(wanted);
   }
 }

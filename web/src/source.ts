@@ -1,11 +1,14 @@
 /** Where the page's data come from: a server (http.ts) or the page itself (inline.ts). */
 
+import type { RecordingSource } from "./recording/source";
+
 export type Time = number | string;
 
 export interface Column {
   name: string;
   title: string;
-  kind: "category" | "number";
+  /** A time is a number: seconds since 1970, in UTC. */
+  kind: "category" | "number" | "time";
   categories?: string[];
 }
 
@@ -16,10 +19,27 @@ export interface About {
   rate: number | null;
   /** Whether the values of the windows are at hand. */
   series: boolean;
+  /** Whether whole recordings are. */
+  recordings?: boolean;
   columns: Column[];
   labels: string[];
+  /** Labels of other people, beside those that are written to. */
+  stores: Store[];
   limits: { series_rows: number; label_rows: number };
   version: string;
+}
+
+/** How far the labels of somebody else agree with those that are written to. */
+export interface Store {
+  /** Of the column that holds them. */
+  name: string;
+  count: number;
+  /** Windows that both have labelled; what follows is there if there are any. */
+  both: number;
+  same?: number;
+  /** Cohen's; null where it is not defined. */
+  kappa?: number | null;
+  sentence?: string;
 }
 
 /** What is known of one window. */
@@ -64,13 +84,38 @@ export interface Suggestions {
   reason: "coverage" | "uncertainty";
 }
 
+/** A label that is probably wrong, and what a classifier of the others says instead. */
+export interface Doubt {
+  row: number;
+  label: string;
+  /** How probable the label is, by a classifier of the others, and how probable the suggestion. */
+  given: number;
+  suggestion: string;
+  confidence: number;
+}
+
+export interface Doubts {
+  doubts: Doubt[];
+  sentence: string;
+}
+
+/** What made the difference to a window: `effect` by channel and piece, from -1 (against) to 1 (for). */
+export interface Why {
+  row: number;
+  effect: number[][];
+  /** Where pieces begin and end, as parts of the window: one more than pieces. */
+  edges: number[];
+  sentence: string;
+  nearest: { row: number; distance: number; label: string }[];
+}
+
 export interface Verdict {
   sentence: string;
   warnings: string[];
 }
 
 /** Codes of categories, -1 for none, or numbers, NaN for unknown; one per window. */
-export type Codes = Int32Array | Float32Array;
+export type Codes = Int32Array | Float64Array;
 
 /** Methods with a question mark are absent where the source cannot do it; the page then hides what needs them. */
 export interface Source {
@@ -81,10 +126,16 @@ export interface Source {
   neighbours(row: number, k: number): Promise<Neighbours>;
   find(recording: string, time: string): Promise<number>;
   labels(): Promise<Labels>;
-  label(rows: number[], name: string | null): Promise<Labels>;
-  undo(): Promise<Labels & { undone: number[] }>;
+  /** With `confirm` the label was looked at again: it is not doubted any more. */
+  label(rows: number[], name: string | null, confirm?: boolean): Promise<Labels>;
+  /** `any` tells whether anything was taken back; a range may lie on no window. */
+  undo(): Promise<Labels & { undone: number[]; any?: boolean }>;
   export(rows: number[]): Promise<Blob>;
   context?(row: number): Promise<Context>;
-  suggest?(k: number): Promise<Suggestions>;
+  /** Windows that `hidden` marks are not suggested. */
+  suggest?(k: number, hidden: Uint8Array | null): Promise<Suggestions>;
   classify?(): Promise<Verdict>;
+  recordings?: RecordingSource;
+  doubts?(): Promise<Doubts>;
+  why?(row: number): Promise<Why>;
 }

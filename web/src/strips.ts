@@ -2,7 +2,7 @@
 
 import { h, svg } from "./dom";
 import { number } from "./format";
-import type { Series, Values } from "./source";
+import type { Series, Values, Why } from "./source";
 
 export interface Range {
   low: number;
@@ -80,7 +80,7 @@ export function grid(width: number, height: number, channels: number): SVGElemen
 }
 
 /** The drawing of one window: all channels in `height` pixels. */
-export function drawing(series: Series, scale: Range[], height: number, names: string[]): SVGElement {
+export function drawing(series: Series, scale: Range[], height: number, names: string[], why: Why | null = null): SVGElement {
   const each = height / series.channels.length;
   const lines = series.channels.map((values, channel) =>
     svg("path", {
@@ -93,12 +93,24 @@ export function drawing(series: Series, scale: Range[], height: number, names: s
     "svg",
     { viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: "none", height, role: "img", "aria-label": title, class: "drawing" },
     grid(WIDTH, height, series.channels.length),
+    ...(why === null ? [] : bands(why, each)),
     ...lines,
   );
 }
 
+/** Soft bands behind the stretches of each channel that made a difference. */
+function bands({ effect, edges }: Why, each: number): SVGElement[] {
+  return effect.flatMap((pieces, channel) =>
+    pieces.flatMap((part, i) => {
+      if (Math.abs(part) < 0.05) return []; // it would not be seen
+      const [x, width] = [edges[i] * WIDTH, (edges[i + 1] - edges[i]) * WIDTH];
+      return [svg("rect", { class: part > 0 ? "why for" : "why against", x, y: channel * each, width, height: each, "fill-opacity": ((part > 0 ? 0.42 : 0.25) * Math.abs(part)).toFixed(2) })];
+    }),
+  );
+}
+
 /** The same with the channels' names and ranges beside it. */
-export function strips(series: Series, scale: Range[], height: number, names: string[]): HTMLElement {
+export function strips(series: Series, scale: Range[], height: number, names: string[], why: Why | null = null): HTMLElement {
   const side = (name: string, text: (channel: number) => (string | HTMLElement)[]): HTMLElement => {
     const column = h("div", { class: name });
     series.channels.forEach((_, channel) => column.append(h("div", {}, ...text(channel))));
@@ -114,7 +126,7 @@ export function strips(series: Series, scale: Range[], height: number, names: st
       const [high, low] = ends[channel];
       return [h("span", { title: `${names[channel]}, drawn from ${low} to ${high}` }, names[channel])];
     }),
-    drawing(series, scale, height, names),
+    drawing(series, scale, height, names, why),
     room && side("strip-ranges", (channel) => ends[channel].map((end) => h("span", {}, end))),
   );
 }

@@ -27,6 +27,7 @@ from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.cli.vectors import vectors
+from dicot.cli.why import why
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
 from dicot.core.processes.launcher import LOST, find_place, is_launched
@@ -47,7 +48,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands, help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (pretrain, embed, evaluate, inspect, search, outliers):
+for command in (pretrain, embed, evaluate, inspect, search, outliers, why):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
 for command in (classify, export, explore, report, paper):

@@ -1,6 +1,5 @@
 """dicot embed: turn cases into vectors, with a saved model or the one in the box."""
 
-import hashlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -203,10 +202,7 @@ def load_embedder(
 
 
 def hash_of(model: Path) -> str:
-    """Tell models apart. An .onnx file is not the model that it was made of: their vectors differ in rounding."""
-    if model.suffix == ".onnx":
-        return hashlib.sha256(model.read_bytes()).hexdigest()
+    """Tell models apart."""
+    from dicot.model import deployed
 
-    from dicot.model.files import model_hash
-
-    return model_hash(model)
+    return deployed.hash_of(model)

@@ -24,7 +24,13 @@ def explore(
         ),
     ],
     data: opt.Series = None,
-    labels: Annotated[Path | None, typer.Option(help="The file of labels; default: one beside the vectors.")] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The file of labels; default: one beside the vectors. More are shown beside it, and not changed."
+        ),
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="The model that made the vectors, to say why.")] = None,
     map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
@@ -57,7 +63,9 @@ def explore(
         raise InputError(f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out.")
     else:
         vectors, options, rate = _embedded(what, options), {}, None
-    opened = {"data": data, "options": options, "rate": rate, "labels": labels, "map_kind": map_kind, "say": _say}
+    opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
+    given = labels or []
+    opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
     if export is not None:
         check_writable(export)
         rows = rows_of_page(len(read_vectors(vectors)), sample)

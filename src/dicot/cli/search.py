@@ -83,7 +83,7 @@ def search(
         drawn = {number: {"distance": text} for number, text in nearest.items()}
         first = [] if other is None else _drawn(other, asked, series, rows)
         shown, marked = (wanted | drawn, rows[0]) if other is None else (drawn, None)
-        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first)
+        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first=first)
 
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":

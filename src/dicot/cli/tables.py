@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dicot.data.cases import Array
     from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
     from dicot.store.vectors import Vectors
@@ -121,9 +122,10 @@ def draw(
     rows: Mapping[int, Mapping[str, str]],
     data: str | None,
     marked: int | None = None,
+    shades: "Mapping[int, Array] | None" = None,
     first: "Sequence[DrawnWindow]" = (),
 ) -> None:
-    """Write the page: `first`, and the windows of these rows with what is said of each, in this order."""
+    """Write the page: `first`, and the windows of these rows with what is said of each, and shades behind some."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of
@@ -141,7 +143,7 @@ def draw(
         values = series.window(row)
         if values is None:
             raise InputError(f"Row {row} of {vectors}, {title_of}: {series.lost[str(known.places()[0][row])]}")
-        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row == marked))
+        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, row == marked, (shades or {}).get(row)))
     facts_of_page = {
         "vectors": vectors,
         "version": f"dicot {__version__}",

@@ -1,7 +1,7 @@
 """Labels by row: those given by hand, in a label store as `dicot label` writes it, over those of the file."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,7 @@ from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
-BY = "explorer"  # who gave a label, in the history
+BY, CONFIRMED = "explorer", "explorer, confirmed"  # who gave a label, in the history
 
 
 def window_keys(known: Vectors) -> WindowKeys:
@@ -37,6 +37,7 @@ class Given(NamedTuple):
     lost: list[Key]  # keys that are on no window
     all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
     names: list[str]  # every label in the order of its number key, as the store keeps it; then the file's
+    ranges: dict[tuple[str, float, float], str]  # every key with times in seconds, the oldest first
 
 
 @final
@@ -46,13 +47,14 @@ class HandLabels:
     Colours are numbered in the order in which names are first seen here; number keys by the order that the store keeps.
     """
 
-    def __init__(self, store: Path, known: Vectors) -> None:
-        self.store = store
+    def __init__(self, store: Path, known: Vectors, *, read_only: bool = False) -> None:
+        self.store, self._read_only = store, read_only
         self._keys = window_keys(known)
         given = np.full(len(known), "") if known.label is None else known.label
         self._file = np.where(labelled(given), as_text(given), "")  # (N,) "": nothing
         self._in_file = _in_order(set(self._file.tolist()) - {""})
         self._names: list[str] = []
+        self._file_codes: NDArray[np.int32] | None = None
         self._lock = Lock()
         self._read: tuple[Any, Given] | None = None  # with what the file looked like before
 
@@ -64,24 +66,41 @@ class HandLabels:
         current: dict[Key, Label] = {}
         kept: list[Label] = []
         if self.store.exists():
-            with LabelStore(self.store) as store:
+            with LabelStore(self.store, read_only=self._read_only) as store:
                 current, kept = store.current(), store.names()
         rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
         names = dict.fromkeys([*map(as_text, kept), *self._in_file])
-        given = Given(hand, lost, _over(self._file, hand), list(names))
+        ranges = {
+            (key[0], float(key[1]), float(key[2])): as_text(label)
+            for key, label in current.items()
+            if not isinstance(key, str) and not isinstance(key[1], str)
+        }
+        given = Given(hand, lost, _over(self._file, hand), list(names), ranges)
         # A file may change twice within one tick of its clock: what changed just now is read again the next time.
         if all(now - changed > TICK for changed, *_ in looks):
             self._read = looks, given
         return given
+
+    def by_hand(self) -> NDArray[np.str_]:
+        """Return the labels (N,) that were given by hand, "" where there is none."""
+        return _over(np.full(len(self._file), ""), self.given().hand)
+
+    def confirmed(self) -> set[int]:
+        """Return the rows whose label somebody has looked at again and called right."""
+        if not self.store.exists():
+            return set()
+        with LabelStore(self.store) as kept:
+            last = {change.key: change for change in kept.history()}
+        right = {key: change.new for key, change in last.items() if change.new is not None and change.by == CONFIRMED}
+        return set(self._keys.rows_of(right)[0])
 
     def to_learn_from(self) -> NDArray[np.str_]:
         """Return the labels (N,) that a classifier may use.
 
         Where the file knows the label of every window, those given by hand alone: all else is there to compare with.
         """
-        given = self.given()
-        return _over(np.full(len(self._file), ""), given.hand) if (self._file != "").all() else given.all
+        return self.by_hand() if (self._file != "").all() else self.given().all
 
     def codes(self, labels: Iterable[str]) -> NDArray[np.int32]:
         """Return the numbers of names of labels, -1 for none."""
@@ -91,6 +110,14 @@ class HandLabels:
             self._names = list(dict.fromkeys([*self._names, *seen]))
             numbers = {"": -1} | {name: number for number, name in enumerate(self._names)}
             return np.array([numbers[name] for name in values.tolist()], np.int32)[inverse]
+
+    def current_codes(self) -> NDArray[np.int32]:
+        """Return the number of every window's label (N,), -1 for none; of the file's they are looked up once."""
+        if self._file_codes is None:
+            self._file_codes = self.codes(self._file)
+        out, hand = self._file_codes.copy(), self.given().hand
+        out[list(hand)] = self.codes(hand.values())
+        return out
 
     def names(self) -> list[str]:
         """Return every name that was seen, by the number of its colour."""
@@ -104,24 +131,43 @@ class HandLabels:
         with LabelStore(self.store) as kept:
             return kept.can_undo()
 
-    def set(self, rows: Sequence[int], label: str | None) -> None:
+    def set(self, rows: Sequence[int], label: str | None, by: str = BY) -> None:
         """Give windows a label, or take the labels that were given by hand away."""
-        name = None if label is None else label.strip()
+        name = _checked(label)
         if name is None and not self.store.exists():
             return
-        if name is not None and (not name or len(name) > LONGEST or not name.isprintable() or name == "-1"):
-            raise InputError(
-                f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
-                f"{quoted(name)}."
-            )
         with LabelStore(self.store) as kept:
             now = kept.current()
             keys = self._keys.keys_of(rows, now)
             if name is not None:
                 kept.add_names(self._in_file)  # the keys that the page shows stay theirs, whatever the file knows later
-                kept.set(keys, _as_stored(name, now.values()), BY)
+                kept.set(keys, _as_stored(name, now.values()), by)
             elif given := [key for key in keys if key in now]:
                 kept.remove(given, BY)
+            elif any(row in self._keys.rows_of(now)[0] for row in rows):
+                raise InputError(
+                    "The label is that of a range, which lies over the window. Take it away there: press o."
+                )
+
+    def change(self, ranges: Mapping[Key, str | None]) -> None:
+        """Give ranges of recordings their labels, or take them away with None, as one action that one undo takes back.
+
+        A range keeps its label while it is moved: the old place loses it and the new one gets it.
+        """
+        names = {key: _checked(label) for key, label in ranges.items()}
+        with LabelStore(self.store) as kept:
+            now = kept.current()
+            if bare := [key for key, name in names.items() if name is None and key not in now]:
+                raise InputError(f"There is no label on {bare[0]!r}: somebody else took it away. Load the page again.")
+            kept.add_names(self._in_file)
+            kept.change({k: None if name is None else _as_stored(name, now.values()) for k, name in names.items()}, BY)
+
+    def exported(self, form: str, begun: Mapping[str, float]) -> str:
+        """Return all labels as a table ("csv") or as tasks of Label Studio ("json")."""
+        if not self.store.exists():
+            raise InputError("There is nothing to export: label some ranges or windows first.")
+        with LabelStore(self.store) as kept:
+            return kept.to_csv(begun) if form == "csv" else kept.to_json(begun)
 
     def undo(self) -> list[int]:
         """Take back what was labelled last, whoever did it, and return the rows that changed."""
@@ -139,6 +185,16 @@ class HandLabels:
                 one = file.stat()
                 looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
         return tuple(looks)
+
+
+def _checked(label: str | None) -> str | None:
+    name = None if label is None else label.strip()
+    if name is not None and (not name or len(name) > LONGEST or not name.isprintable() or name == "-1"):
+        raise InputError(
+            f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
+            f"{quoted(name)}."
+        )
+    return name
 
 
 def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:

@@ -77,7 +77,7 @@ def content(workspace: ExplorerWorkspace, rows: Rows) -> dict[str, Any]:
         "about": {**workspace.about(), "n": len(rows)},
         "points": _packed(workspace.overview.points[rows], "<f4"),
         "columns": {
-            name: _packed(column.values[rows], "<f4" if column.categories is None else "<i4")
+            name: _packed(column.values[rows], "<f8" if column.categories is None else "<i4")
             for name, column in columns.items()
         },
         "series": None if workspace.series is None else _series(workspace.series, rows),

@@ -1,5 +1,6 @@
 """The explorer's server: on 127.0.0.1 alone, to whoever knows a token that is new at every start."""
 
+import base64
 import hmac
 import json
 import re
@@ -7,10 +8,14 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any, final
+from typing import Annotated, Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
+from dicot.explorer.labelling import BY, CONFIRMED
 from dicot.explorer.page import INDEX, KINDS, Assets
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace
 
@@ -150,10 +155,29 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         model_config = ConfigDict(extra="forbid")
         rows: list[StrictInt] = Field(min_length=1, max_length=LABEL_ROWS)
         label: str | None
+        confirm: bool = False  # somebody has looked at it again
 
     class Chosen(BaseModel):
         model_config = ConfigDict(extra="forbid")
         rows: list[StrictInt] = Field(min_length=1, max_length=len(workspace))
+
+    class Between(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        start: float = Field(allow_inf_nan=False)
+        end: float = Field(allow_inf_nan=False)
+
+    class Changed(BaseModel):
+        """A range as it was, if it was there, and as it shall be, if it shall stay."""
+
+        model_config = ConfigDict(extra="forbid")
+        before: Between | None
+        after: Between | None
+        label: str | None
+
+    class Wanted(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        k: StrictInt = Field(ge=1, le=MOST)
+        hidden: str | None = None  # a bit for each window, the first of a byte lowest, in base64
 
     How = Annotated[int, Query(ge=1, le=MOST)]
 
@@ -203,7 +227,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         if name not in columns:
             raise HTTPException(404, f"There is no column {name[:100]!r}. There are {', '.join(columns)}.")
         found = columns[name]()
-        return binary(found.values, "<f4" if found.categories is None else "<i4")
+        return binary(found.values, "<f8" if found.categories is None else "<i4")
 
     @app.get("/api/series")
     def series(rows: str) -> dict[str, Any]:
@@ -230,18 +254,29 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.post("/api/labels")
     def label(given: Labelled) -> dict[str, Any]:
-        workspace.labels.set(checked(given.rows), given.label)
+        workspace.labels.set(checked(given.rows), given.label, CONFIRMED if given.confirm else BY)
         return workspace.labelled()
 
     @app.post("/api/undo")
     def undo() -> dict[str, Any]:
+        any_left = workspace.labels.can_undo()
         undone = workspace.labels.undo()
-        return {**workspace.labelled(), "undone": undone}
+        return {**workspace.labelled(), "undone": undone, "any": any_left}
 
-    @app.get("/api/suggest")
-    def suggest(k: How = 20) -> dict[str, Any]:
-        rows, reason = workspace.suggest(k)
+    @app.post("/api/suggest")
+    def suggest(wanted: Wanted) -> dict[str, Any]:
+        hidden = None if wanted.hidden is None else _flags(wanted.hidden, len(workspace))
+        rows, reason = workspace.suggest(wanted.k, hidden)
         return {"rows": rows, "reason": reason}
+
+    @app.post("/api/doubts")
+    def doubts() -> dict[str, Any]:
+        found, sentence = workspace.doubts()
+        return {"doubts": found, "sentence": sentence}
+
+    @app.get("/api/why")
+    def why(row: int) -> dict[str, Any]:
+        return workspace.why(*checked([row]))
 
     @app.post("/api/classify")
     def classify() -> dict[str, Any]:
@@ -256,4 +291,50 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
             headers={"Content-Disposition": 'attachment; filename="windows.csv"'},
         )
 
+    @app.get("/api/recordings")
+    def recordings() -> dict[str, Any]:
+        return {"recordings": workspace.whole().about()}
+
+    @app.get("/api/recordings/{number}")
+    def recording(number: int) -> dict[str, Any]:
+        return workspace.whole().detail(number).about()
+
+    @app.get("/api/recordings/{number}/tile")
+    def tile(number: int, level: int, tile: int) -> Response:
+        values = workspace.whole().detail(number).tile(level, tile)
+        return Response(values, media_type="application/octet-stream")
+
+    @app.get("/api/recordings/{number}/ranges")
+    def ranges(number: int) -> dict[str, Any]:
+        return workspace.along(number)
+
+    @app.post("/api/recordings/{number}/ranges")
+    def change(number: int, given: Changed) -> dict[str, Any]:
+        whole = workspace.whole()
+        if (given.after is None) != (given.label is None) or given.before is given.after is None:
+            raise InputError("A range that stays has a label, and one that goes has none.")
+        changes: dict[Any, str | None] = {}
+        if given.before is not None:
+            changes[whole.key(number, given.before.start, given.before.end)] = None
+        if given.after is not None:
+            changes[whole.place(number, given.after.start, given.after.end)] = given.label
+        workspace.labels.change(changes)
+        return {**workspace.labelled(), **workspace.along(number)}
+
+    @app.get("/api/ranges/{form}")
+    def export_ranges(form: Literal["csv", "json"]) -> Response:
+        kind = {"csv": "text/csv", "json": "application/json"}[form]
+        return Response(workspace.labels.exported(form, workspace.whole().begun()), media_type=kind)
+
     return app
+
+
+def _flags(text: str, n: int) -> NDArray[np.bool_]:
+    """Return n flags that were sent as bits in base64."""
+    try:
+        held = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
+    except ValueError as error:
+        raise InputError(f"hidden must be base64; got {text[:40]!r}.") from error
+    if len(held) != -(-n // 8):
+        raise InputError(f"hidden must hold a bit for each of the {n} windows; got {len(held)} bytes.")
+    return np.unpackbits(held, count=n, bitorder="little").astype(bool)

@@ -18,27 +18,35 @@ from dicot.data.inspection import decimate
 from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
+from dicot.explorer.recording import Recordings
 from dicot.model.fewlabels import FewLabelClassifier
+from dicot.store.folder import TIMES
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
+from dicot.use.labels.agreement import agreement
+from dicot.use.labels.doubt import probably_wrong
 from dicot.use.labels.suggestion import reason, suggest
+from dicot.use.why import Why, explain, model_behind, nearest_labelled, target_of
 
 SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
 MANY = 2000  # windows from which an accuracy is measured once, not five times over: it takes 20 s for 20,000
 DIGITS = 6  # of a value that is drawn
 
-Codes = NDArray[np.int32] | NDArray[np.float32]
+Codes = NDArray[np.int32] | NDArray[np.float32] | NDArray[np.float64]
+Numbers = NDArray[np.float32] | NDArray[np.float64]
+SAME, DIFFERS, ALONE, OTHER = range(4)  # what two people say of a window
 
 
 class Colouring(NamedTuple):
     """What points may be coloured by: categories with a number for each window, or numbers."""
 
     title: str
-    values: Codes  # (N,) int32, -1 for none; or float32, NaN where it is not known
+    values: Codes  # (N,) int32, -1 for none; or numbers, NaN where it is not known
     categories: list[str] | None = None
+    kind: str = "number"  # of what has no categories: "time" is in seconds since 1970
 
 
 class Prediction(NamedTuple):
@@ -54,15 +62,28 @@ class Prediction(NamedTuple):
 class ExplorerWorkspace:
     """All windows of a file of vectors, as the explorer shows them; several threads may ask at once.
 
-    Without `series` their values are not at hand.
+    Without `series` their values are not at hand. `others` are labels of other people, which are only read, and `model`
+    is the one that made the vectors, or where it is; by default the one in the box, if it did.
     """
 
     def __init__(
-        self, title: str, known: Vectors, overview: Overview, labels: HandLabels, series: Series | None = None
+        self,
+        title: str,
+        known: Vectors,
+        overview: Overview,
+        labels: HandLabels,
+        series: Series | None = None,
+        others: Mapping[str, HandLabels] | None = None,
+        model: Path | None = None,
     ) -> None:
         self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
+        self.others, self._model = dict(others or {}), model
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
+        texts = {"group": known.group, "recording": known.recording}
+        self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
+        self.recordings = Recordings(known, series, labels) if series and series.recorded and known.placed else None
         self._prediction: Prediction | None = None
+        self._embedder: Any = None  # loaded at the first question why
         self._classifying = Lock()
 
     def __len__(self) -> int:
@@ -76,13 +97,15 @@ class ExplorerWorkspace:
             "channels": list(self.series.channels) if self.series else [],
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
+            "recordings": self.recordings is not None,
             "columns": [
-                {"name": name, "title": title, "kind": "number" if categories is None else "category"}
+                {"name": name, "title": title, "kind": kind if categories is None else "category"}
                 | ({} if categories is None else {"categories": categories})
                 for name, make in self.columns().items()
-                for title, _, categories in [make()]
+                for title, _, categories, kind in [make()]
             ],
             "labels": self.labels.given().names,
+            "stores": self.stores(),
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
             "version": __version__,
         }
@@ -92,20 +115,49 @@ class ExplorerWorkspace:
         known, seen, labels, found = self.known, self.overview, self.labels, self._prediction
         made: dict[str, Callable[[], Colouring]] = {}
         if labels.names():
-            made["label"] = lambda: Colouring("Label", labels.codes(labels.given().all), labels.names())
+            made["label"] = lambda: Colouring("Label", labels.current_codes(), labels.names())
         if found is not None:  # numbered as the labels are, so that colours agree
             made["prediction"] = lambda: Colouring("Prediction", labels.codes(found.label), labels.names())
             made["confidence"] = lambda: Colouring("Confidence", found.confidence)
+        for name, other in self.others.items():
+            made[name] = partial(self._others_labels, f"Label: {name}", other)
+            made[f"with {name}"] = partial(self._agreement, name, other)
         numbers = [str(number + 1) for number in range(seen.n_clusters)]
         made["cluster"] = lambda: Colouring("Cluster", seen.cluster, numbers)
         if (outlier := seen.outlier) is not None:
             made["outlier"] = lambda: Colouring("Outlier score", outlier)
-        for name, values in (("group", known.group), ("recording", known.recording)):
-            if values is not None:
-                made[name] = partial(_coded, name.capitalize(), values)
+        for name, coded in self._fixed.items():
+            made[name] = partial(Colouring, *coded)
         if (start := known.start) is not None:
-            made["start"] = lambda: Colouring("Start", start.astype(np.float32))
+            made["start"] = lambda: Colouring("Start", start.astype(np.float64))
+        if (time := known.start_time) is not None:
+            made["time"] = lambda: Colouring("Time (UTC)", _since_1970(time), kind="time")
         return made
+
+    def _others_labels(self, title: str, other: HandLabels) -> Colouring:
+        return Colouring(title, self.labels.codes(other.by_hand()), self.labels.names())
+
+    def _agreement(self, name: str, other: HandLabels) -> Colouring:
+        """Say of every window whether somebody else gives it the same label."""
+        mine, theirs = self.labels.by_hand(), other.by_hand()
+        said = np.full(len(self), -1, np.int32)
+        said[(mine != "") & (theirs == "")], said[(mine == "") & (theirs != "")] = ALONE, OTHER
+        both = (mine != "") & (theirs != "")
+        said[both] = np.where(mine[both] == theirs[both], SAME, DIFFERS)
+        return Colouring(f"Agreement: {name}", said, ["same", "differs", "only here", f"only {name}"])
+
+    def stores(self) -> list[dict[str, Any]]:
+        """Return how far the labels of others agree with those that are written to."""
+        mine, out = self.labels.by_hand(), []
+        for name, other in self.others.items():
+            theirs = other.by_hand()
+            told: dict[str, Any] = {"name": name, "count": int(np.count_nonzero(theirs != "")), "both": 0}
+            if ((mine != "") & (theirs != "")).any():
+                found = agreement(mine, theirs)
+                kappa = None if np.isnan(found.kappa) else found.kappa
+                told |= {"both": found.both, "same": found.same, "kappa": kappa, "sentence": str(found)}
+            out.append(told)
+        return out
 
     def describe(self, row: int, label: str) -> dict[str, Any]:
         """Return what is known of a window in words and numbers."""
@@ -143,6 +195,17 @@ class ExplorerWorkspace:
             "channels": plain(decimate(around.values, CONTEXT_POINTS)),
         }
 
+    def along(self, recording: int) -> dict[str, Any]:
+        """Return what labels and predictions say along a recording."""
+        found = self._prediction
+        return self.whole().said(recording, None if found is None else found.label)
+
+    def whole(self) -> Recordings:
+        """Return the recordings for the large view; an error where they are not at hand."""
+        if self.recordings is None:
+            raise InputError("The recordings of these windows are not at hand. Name what was embedded: --data.")
+        return self.recordings
+
     def neighbours(self, row: int, k: int) -> tuple[list[int], list[float]]:
         """Return the k windows most like one, and their cosine distances; what overlaps it is left out."""
         distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.overlapping(row))
@@ -165,12 +228,81 @@ class ExplorerWorkspace:
             "can_undo": self.labels.can_undo(),
         }
 
-    def suggest(self, k: int) -> tuple[list[int], str]:
-        """Return rows to label next, and by what they were chosen."""
+    def suggest(self, k: int, hidden: NDArray[np.bool_] | None = None) -> tuple[list[int], str]:
+        """Return rows to label next, and by what they were chosen; of `hidden` ones (N,) none is suggested."""
         given = self.labels.to_learn_from()
         named = given[given != ""]
-        rows = suggest(self.known.x, given if len(named) else None, k)
-        return rows.tolist(), reason(len(named), len(np.unique(named)))
+        x, rows = self.known.x, np.arange(len(self))
+        if hidden is not None:  # labels that are not shown count all the same
+            rows = np.flatnonzero(~hidden | (given != ""))
+            x, given = x[rows], given[rows]
+        if not (given == "").any():
+            return [], "coverage"
+        chosen = suggest(x, given if len(named) else None, k)
+        return rows[chosen].tolist(), reason(len(named), len(np.unique(named)))
+
+    def doubts(self) -> tuple[list[dict[str, Any]], str]:
+        """Return labels that are probably wrong, the most doubtful first, and a sentence about them.
+
+        A label that was confirmed is not doubted again. A label of the file counts as one given by hand.
+        """
+        with self._classifying:
+            given, known = self.labels.given().all, self.known
+            _, groups = known.held_together(2) or ("", None)
+            found = probably_wrong(known.x, given, groups)
+        confirmed = self.labels.confirmed()
+        left = [doubt for doubt in found if doubt.row not in confirmed]
+        count = int(np.count_nonzero(given != ""))
+        told = f"Of {count:,} labels, {len(left):,} differ from what the others say."
+        told += " The number is how probable the label is." if left else ""
+        return [
+            {"row": one.row, "label": one.label, "given": one.given}
+            | {"suggestion": one.predicted, "confidence": one.probability}
+            for one in left
+        ], told
+
+    def why(self, row: int) -> dict[str, Any]:
+        """Return what made the difference to a window, and the nearest windows that have a label."""
+        series = self.series
+        values = None if series is None else series.window(row)
+        if series is None or values is None:
+            raise InputError(f"The series of row {row} is not at hand. Name what was embedded: --data.")
+        labels, overlap = self.labels.given().all, self.overlapping(row)
+        with self._classifying:
+            try:
+                self._embedder = self._embedder or model_behind(self.known.model, self._model)
+            except InputError as error:
+                raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
+            order = self._embedder.preparation_.channel_order(series.channels) or list(range(len(values)))
+            goal = target_of(self.known.x, row, labels, overlap)
+            others = [other for one in goal.rows.tolist() if (other := series.window(one)) is not None]
+            alike = [other[order] for other in others if other.shape == values.shape]
+            found = explain(self._embedder, values[order], goal, reference=np.stack(alike) if alike else None)
+        rows, distances = nearest_labelled(self.known.x, row, labels, overlap)
+        effect = np.zeros_like(found.effect)
+        effect[order] = found.effect / (float(np.abs(found.effect).max()) or 1.0)
+        return {
+            "row": row,
+            "effect": np.round(effect, 3).tolist(),
+            "edges": (found.edges / found.edges[-1]).tolist(),
+            "sentence": self._because(row, found, [series.channels[place] for place in order]),
+            "nearest": [
+                {"row": one, "distance": far, "label": str(labels[one])}
+                for one, far in zip(rows, distances, strict=True)
+            ],
+        }
+
+    def _because(self, row: int, found: Why, names: Sequence[str]) -> str:
+        """Say in a sentence which channel and stretch of time made the most of it."""
+        ((channel, piece),) = found.strongest(1)
+        edges, unit, known = found.edges.astype(float), "time steps", self.known
+        if known.start is not None and known.end is not None:
+            edges, unit = known.start[row] + (known.end[row] - known.start[row]) * edges / edges[-1], "s"
+        place = f"{names[channel]} from {edges[piece]:.6g} to {edges[piece + 1]:.6g} {unit}"
+        told = f"{found.target[0].upper()}{found.target[1:]}: {found.value:.3g}. Most of it is {place}"
+        if found.channels is None or len(names) == 1:
+            return f"{told}."
+        return f"{told}, and of whole channels {names[int(found.channels.argmax())]}."
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""
@@ -202,10 +334,18 @@ class ExplorerWorkspace:
         labels, found = self.labels.given().all, self._prediction
         facts = [{"row": row, **self.describe(row, str(labels[row]))} for row in rows]
         table = pd.DataFrame(facts)[["row", "recording", "start", "end", "group", "label"]]
+        for name in TIMES:  # UTC, where the recordings have dates
+            if (times := getattr(self.known, name)) is not None:
+                table.insert(table.columns.get_loc("group"), name, times[list(rows)])
         if found is not None:
             table["prediction"] = found.label[list(rows)]
         safe = table.map(lambda cell: harmless(cell) if isinstance(cell, str) else cell)
         return str(safe.to_csv(index=False, lineterminator="\n"))
+
+
+def _since_1970(times: Array) -> NDArray[np.float64]:
+    """Return seconds of datetimes, NaN where there is none."""
+    return np.where(np.isnat(times), np.nan, times.astype("datetime64[us]").astype(np.int64) / 1e6)
 
 
 def harmless(text: str) -> str:
@@ -241,6 +381,8 @@ def open_workspace(
     options: Mapping[str, Any] | None = None,
     rate: float | None = None,
     labels: Path | None = None,
+    others: Sequence[Path] = (),
+    model: Path | None = None,
     map_kind: str = "tsne",
     say: Say = lambda sentence: None,
 ) -> ExplorerWorkspace:
@@ -250,6 +392,8 @@ def open_workspace(
     ----------
     data, options, rate : where the series are, as `series_of` takes it
     labels : a label store; by default one beside the vectors, named after them. It is made at the first label
+    others : label stores of other people, which are shown and not changed
+    model : what made the vectors, to say why; not needed for the model in the box
     map_kind : "tsne", or "umap", which needs umap-learn
     say : is told in sentences what is done
     """
@@ -262,6 +406,7 @@ def open_workspace(
         lost = given.given().lost
     if lost:
         say(f"Warning: {len(lost)} label(s) of {store} are on no window of {path}; the first is on {lost[0]!r}.")
+    theirs = {name: _others(place, known) for name, place in _named(others).items()}
     with naming(path):
         series: Series | None = None
         try:
@@ -276,6 +421,22 @@ def open_workspace(
             say(f"Series: not at hand. {error}")
         classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say, map_kind)
-        workspace = ExplorerWorkspace(path.name, known, overview, given, series)
+        workspace = ExplorerWorkspace(path.name, known, overview, given, series, theirs, model)
     say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")
     return workspace
+
+
+def _named(stores: Sequence[Path]) -> dict[str, Path]:
+    """Call stores by their names without the suffix, or by their paths where two have the same."""
+    stems = [place.stem for place in stores]
+    return {stem if stems.count(stem) == 1 else str(place): place for stem, place in zip(stems, stores, strict=True)}
+
+
+def _others(place: Path, known: Vectors) -> HandLabels:
+    """Open the labels of somebody else, which must be there."""
+    if not place.is_file():
+        raise InputError(f"There is no label store {place}. The first --labels is written to; others must exist.")
+    with naming(place):
+        given = HandLabels(place, known, read_only=True)
+        given.given()  # what is no store is refused before the map is made
+    return given

@@ -1,10 +1,13 @@
 """OnnxEmbedder: embeddings from an exported file, with onnxruntime and without torch."""
 
+from __future__ import annotations
+
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +17,10 @@ from dicot.core.storage import check_format, check_hash, has_hash
 from dicot.data.cases import Array, name_cases, write_rows
 from dicot.data.conversion import swallows
 from dicot.data.preparation import Preparation
+from dicot.model.box import in_box
+
+if TYPE_CHECKING:
+    from dicot.model.estimator import TimeSeriesEmbedder
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
 INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"
@@ -80,23 +87,32 @@ class OnnxEmbedder:
 
     def transform(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, F) embeddings in float32; `layout` is "nct" or "ntc", by default the model's."""
-        return self.transform_into(X, lambda n, width: np.empty((n, width), np.float32), layout=layout)
+        return self.transform_into(X, new_rows, layout=layout)
 
     def transform_into(self, X: Any, make: Callable[[int, int], T], *, layout: str | None = None) -> T:
         """Write embeddings, some rows at a time, into what `make(N, F)` returns, as `TimeSeriesEmbedder` does."""
-        return self._through(X, VECTORS, self.n_features, make, layout)
+        return self._through(X, {VECTORS: self.n_features}, make, layout)[0]
 
     def predict_proba(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, K) probabilities in the order of `classes`."""
+        return self._through(X, {PROBABILITIES: self._n_classes}, new_rows, layout)[0]
+
+    def transform_and_predict(self, X: Any, *, layout: str | None = None) -> Sequence[Array]:
+        """Return embeddings (N, F) and probabilities (N, K) by one pass."""
+        return self._through(X, {VECTORS: self.n_features, PROBABILITIES: self._n_classes}, new_rows, layout)
+
+    @property
+    def _n_classes(self) -> int:
         if not self.classes:
             raise InputError(f"{self.path} has no classifier. Export it with one: dicot export ... --classifier FILE.")
-        width = len(self.classes)
-        return self._through(X, PROBABILITIES, width, lambda n, k: np.empty((n, k), np.float32), layout)
+        return len(self.classes)
 
-    def _through(self, X: Any, output: str, width: int, make: Callable[[int, int], T], layout: str | None) -> T:
+    def _through(
+        self, X: Any, outputs: dict[str, int], make: Callable[[int, int], T], layout: str | None
+    ) -> Sequence[T]:
         preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
         groups = list(preparation.apply(X))
-        target = make(sum(len(cases) for _, cases in groups), width)
+        targets = [make(sum(len(cases) for _, cases in groups), width) for width in outputs.values()]
         for index, cases in groups:
             if self.about["scale"] is not None and swallows(cases):  # the model scales in float64
                 raise InputError(
@@ -115,15 +131,40 @@ class OnnxEmbedder:
             for start in range(0, len(cases), at_once):
                 rows = slice(start, start + at_once)
                 try:
-                    values = self.session.run([output], {INPUT: cases[rows]})[0]
+                    made = self.session.run(list(outputs), {INPUT: cases[rows]})
                 except Exception as error:  # a graph that another program changed may fail only now
                     said = f"{self.path} cannot be run by onnxruntime ({brief(error)})."
                     raise ModelFileError(f"{said} Export the model again.") from error
-                bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                bad = np.flatnonzero(~np.isfinite(made[0]).all(axis=1))
                 if len(bad):
                     raise InputError(f"The values of {name_cases(index[rows][bad])} are too large for this model.")
-                write_rows(target, index[rows], values)
-        return target
+                for target, values in zip(targets, made, strict=True):
+                    write_rows(target, index[rows], values)
+        return targets
+
+
+def new_rows(n: int, width: int) -> Array:
+    """Make room for embeddings."""
+    return np.empty((n, width), np.float32)
+
+
+def open_model(model: str | Path) -> TimeSeriesEmbedder | OnnxEmbedder:
+    """Load a folder or a name in the box, which takes torch, or an .onnx file, which does not."""
+    if Path(model).suffix == ".onnx":
+        return OnnxEmbedder(model)
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+    return TimeSeriesEmbedder.from_pretrained(model)
+
+
+def hash_of(model: str | Path) -> str:
+    """Tell models apart. An .onnx file is not the model that it was made of: their vectors differ in rounding."""
+    if Path(model).suffix == ".onnx":
+        return hashlib.sha256(Path(model).read_bytes()).hexdigest()
+
+    from dicot.model.files import model_hash
+
+    return model_hash(in_box(model))
 
 
 def _session(threads: int | None, data: bytes) -> Any:

@@ -38,12 +38,28 @@ class Surroundings(NamedTuple):
     values: Array  # (C, T)
 
 
+class Track(NamedTuple):
+    """A recording as it was cut, all its stretches one after the other."""
+
+    times: NDArray[np.float64]  # (T,)
+    values: Array  # (C, T)
+    channels: tuple[str, ...]
+    rate: float | None
+    units: tuple[str, ...] = ()  # of the channels, as in Recording
+    origin: str | None = None  # the date from which the times count, as ISO 8601
+
+
 class Series(ABC):
     """Where the values of windows come from."""
 
     channels: tuple[str, ...]
     rate: float | None  # time steps per second
     lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
+    recorded = False  # whether `track` knows the recordings of the windows
+
+    def track(self, row: int) -> Track | None:
+        """Return the whole recording of a window; None where it is lost, which may show only now."""
+        return None
 
     @abstractmethod
     def surroundings(self, row: int) -> Surroundings | None:
@@ -97,15 +113,6 @@ def series_of(
     return series
 
 
-class _Track(NamedTuple):
-    """A recording as it was cut, all its stretches one after the other."""
-
-    times: NDArray[np.float64]  # (T,)
-    values: Array  # (C, T)
-    channels: tuple[str, ...]
-    rate: float | None
-
-
 @final
 class RecordedSeries(Series):
     """Windows of recordings: a file is read when one of its windows is looked at, and kept while there is room.
@@ -113,6 +120,8 @@ class RecordedSeries(Series):
     Several threads may ask at once. A file that has changed since is not shown; `channels` are empty where none is.
     `files` are by the name of the recording, or what stands before ":" and its group; `what` is the vectors' file.
     """
+
+    recorded = True
 
     def __init__(
         self,
@@ -137,14 +146,14 @@ class RecordedSeries(Series):
         self._n_times = made.n_times if rate is None else None
         if self._reading.resample and self.rate is None:
             raise InputError(f"The recordings of {what} were resampled, and it does not say to which rate. Say rate=.")
-        self._held: dict[str, dict[str, _Track]] = {}
+        self._held: dict[str, dict[str, Track]] = {}
         self._lock = Lock()
         names, firsts = np.unique(self._recording, return_index=True)
         problems = {name: self._problem(name) for name in {file_name_of(one, files) for one in names.tolist()}}
         said = {name: problems[file_name_of(name, files)] for name in names.tolist()}
         self.lost, self.channels = {name: problem for name, problem in said.items() if problem}, ()
         for first in sorted(firsts.tolist()):
-            if (track := self._track(first)) is not None:
+            if (track := self.track(first)) is not None:
                 self.rate, self.channels = self.rate or track.rate, track.channels
                 # The other files must have the channels of the first.
                 self._reading = self._reading.replace(channels=self.channels)
@@ -152,7 +161,7 @@ class RecordedSeries(Series):
                 break
 
     def surroundings(self, row: int) -> Surroundings | None:
-        track = self._track(row)
+        track = self.track(row)
         if track is None:
             return None
         own, start, end = self._steps(track, row), self._start[row], self._end[row]
@@ -164,7 +173,7 @@ class RecordedSeries(Series):
             track.times[around], own.start - around.start, own.stop - 1 - around.start, track.values[:, around]
         )
 
-    def _steps(self, track: _Track, row: int) -> slice:
+    def _steps(self, track: Track, row: int) -> slice:
         """Return the time steps of a window: it begins at one, and ends a usual step after its last."""
         start, end, rate = float(self._start[row]), float(self._end[row]), self.rate or 1.0
         first, last = (int(place) for place in nearest(np.array([start, end - 1 / rate]), track.times))
@@ -192,7 +201,7 @@ class RecordedSeries(Series):
             return f"{file} has changed since {self._what} was made of it. Put the former file back, or embed it again."
         return ""
 
-    def _track(self, row: int) -> _Track | None:
+    def track(self, row: int) -> Track | None:
         recording = str(self._recording[row])
         name = file_name_of(recording, self._files)
         if name is None or recording in self.lost:
@@ -213,14 +222,14 @@ class RecordedSeries(Series):
             )
         return there[recording]
 
-    def _read(self, name: str) -> dict[str, _Track]:
+    def _read(self, name: str) -> dict[str, Track]:
         how, tracks = self._reading, {}
         for one in read_named(self._files[name], name, how):
             parts = resampled(one, self.rate, how.gap) if how.resample and self.rate is not None else [one]
             even = np.arange(one.n_times) / (self.rate or one.rate or 1.0)  # of one without time stamps
             times = np.concatenate([even if part.times is None else part.times for part in parts])
             values = np.concatenate([_filled(part, how.gap, how.missing) for part in parts], axis=1)
-            tracks[one.name] = _Track(times, values, one.channels, parts[0].rate)
+            tracks[one.name] = Track(times, values, one.channels, parts[0].rate, one.units, one.origin)
         return tracks
 
 
@@ -232,7 +241,7 @@ def _filled(one: Recording, gap: float, missing: str) -> Array:
     return np.concatenate([MISSING[missing](one.values[:, run]) for run in runs], axis=1)
 
 
-def _size(tracks: Mapping[str, _Track]) -> int:
+def _size(tracks: Mapping[str, Track]) -> int:
     return sum(track.values.nbytes + track.times.nbytes for track in tracks.values())
 
 

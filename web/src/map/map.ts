@@ -4,7 +4,7 @@ import { h } from "../dom";
 import { Camera } from "./camera";
 import { Grid } from "./grid";
 import { inside } from "./lasso";
-import { HIDDEN, NONE, Renderer, SELECTED } from "./renderer";
+import { HIDDEN, MARKED, NONE, Renderer, SELECTED } from "./renderer";
 
 export interface MapEvents {
   hover(row: number | null): void;
@@ -44,6 +44,7 @@ export class PointMap {
   private hidden: Uint8Array = new Uint8Array();
   private states: Uint8Array = new Uint8Array();
   private someSelected = false;
+  private changed = true; // whether colours or states are other than those that were drawn
   private marks: Marks = { hovered: null, pinned: null, neighbours: [], stepped: null };
   private lassoing = false;
   private line: [number, number][] = [];
@@ -98,22 +99,29 @@ export class PointMap {
   setColours(indices: Uint8Array, palette: Uint8Array): void {
     this.colours = indices;
     this.palette = palette;
-    this.upload();
+    this.uploadLooks();
   }
 
   setHidden(hidden: Uint8Array): void {
     this.hidden = hidden;
-    for (let row = 0; row < hidden.length; row++) {
-      this.states[row] = (this.states[row] & SELECTED) | (hidden[row] ? HIDDEN : 0);
-    }
-    this.upload();
+    for (let row = 0; row < hidden.length; row++) this.states[row] = (this.states[row] & ~HIDDEN) | (hidden[row] ? HIDDEN : 0);
+    this.uploadLooks();
   }
 
   setSelection(rows: number[]): void {
-    for (let row = 0; row < this.states.length; row++) this.states[row] &= HIDDEN;
-    for (const row of rows) this.states[row] |= SELECTED;
     this.someSelected = rows.length > 0;
-    this.upload();
+    this.flag(SELECTED, rows);
+  }
+
+  /** Points with a ring: those that have a label. */
+  setMarked(rows: number[]): void {
+    this.flag(MARKED, rows);
+  }
+
+  private flag(flag: number, rows: number[]): void {
+    for (let row = 0; row < this.states.length; row++) this.states[row] &= ~flag;
+    for (const row of rows) this.states[row] |= flag;
+    this.uploadLooks();
   }
 
   setMarks(marks: Partial<Marks>): void {
@@ -203,9 +211,11 @@ export class PointMap {
 
   private upload(): void {
     this.renderer.setPoints(this.points);
-    this.renderer.setColours(this.colours);
-    this.renderer.setStates(this.states);
-    this.renderer.setPalette(this.palette);
+    this.uploadLooks();
+  }
+
+  private uploadLooks(): void {
+    this.changed = true;
     this.redraw();
   }
 
@@ -232,7 +242,13 @@ export class PointMap {
     if (this.rest !== 0) this.adapt(now - this.drawnAt);
     this.drawnAt = now;
     this.stale = false;
-    this.renderer.draw(this.camera, devicePixelRatio, this.size(), this.someSelected, this.rest === 0 ? 1 : this.share);
+    const ink = getComputedStyle(this.overlay).color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
+    if (this.changed) {
+      this.renderer.setLooks(this.colours, this.states);
+      this.renderer.setPalette(this.palette);
+      this.changed = false;
+    }
+    this.renderer.draw(this.camera, devicePixelRatio, this.size(), ink, this.someSelected, this.rest === 0 ? 1 : this.share);
   }
 
   private drawMarks(): void {

@@ -1,4 +1,4 @@
-/** Points as discs, drawn by WebGL 2 from one buffer, in a shuffled order: any first part of them looks like the whole. */
+/** Points as discs, drawn by WebGL 2 layer by layer, each in a shuffled order: any first part of one looks like the whole. */
 
 import type { Camera } from "./camera";
 
@@ -7,6 +7,9 @@ export const NONE = 255;
 
 export const HIDDEN = 1;
 export const SELECTED = 2;
+export const MARKED = 4;
+
+const LAYERS = 4;
 
 const VERTEX = `#version 300 es
 layout(location = 0) in vec2 place;
@@ -14,22 +17,19 @@ layout(location = 1) in float colour;
 layout(location = 2) in float state;
 uniform vec4 view;      // scale and offset of both axes
 uniform float size;
-uniform float layer;    // 0 without a value, 1 with one, 2 selected
+uniform float ratio;    // pixels of the screen per pixel of the page
 uniform float chosen;   // 1 where something is selected, and the rest steps back
 uniform sampler2D palette;
 out vec4 fill;
 out float radius;
+out float edge;         // how wide the ring is
 void main() {
-  bool hidden = mod(state, 2.0) > 0.5;
-  bool selected = state > 1.5;
-  float mine = selected ? 2.0 : colour > 254.5 ? 0.0 : 1.0;
-  if (hidden || mine != layer) {
-    gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
-    gl_PointSize = 1.0;
-    return;
-  }
+  int flags = int(state + 0.5);
+  bool selected = (flags & 2) != 0;
+  bool marked = (flags & 4) != 0;
   gl_Position = vec4(place * view.xy + view.zw, 0.0, 1.0);
-  float diameter = size * (selected ? 1.35 : mine < 0.5 ? 0.8 : 1.0);
+  edge = marked ? 1.4 * ratio : 0.0;
+  float diameter = size * (selected ? 1.35 : colour > 254.5 && !marked ? 0.8 : 1.0) + 3.0 * edge;
   gl_PointSize = diameter + 1.0;
   radius = 0.5 * diameter;
   fill = texelFetch(palette, ivec2(int(colour + 0.5), 0), 0);
@@ -40,11 +40,14 @@ const FRAGMENT = `#version 300 es
 precision mediump float;
 in vec4 fill;
 in float radius;
+in float edge;
+uniform vec3 ink;
 out vec4 result;
 void main() {
   float distance = length(gl_PointCoord - 0.5) * (2.0 * radius + 1.0);
+  float ring = edge > 0.0 ? clamp(distance - (radius - edge) + 0.5, 0.0, 1.0) : 0.0;
   float alpha = min(1.0, fill.a) * clamp(radius + 0.5 - distance, 0.0, 1.0);
-  result = vec4(fill.rgb * alpha, alpha);
+  result = vec4(mix(fill.rgb, ink, ring) * alpha, alpha);
 }`;
 
 export class Renderer {
@@ -52,6 +55,9 @@ export class Renderer {
   private readonly uniforms = new Map<string, WebGLUniformLocation | null>();
   private readonly buffers: WebGLBuffer[] = [];
   private order = new Uint32Array();
+  private points: Float32Array = new Float32Array();
+  /** Where in the buffers each layer begins, and where the last one ends. */
+  private first = new Uint32Array(LAYERS + 1);
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true });
@@ -70,7 +76,7 @@ export class Renderer {
       throw new Error(`The map's shaders do not compile here: ${gl.getProgramInfoLog(program)}`);
     }
     gl.useProgram(program);
-    for (const name of ["view", "size", "layer", "chosen"]) this.uniforms.set(name, gl.getUniformLocation(program, name));
+    for (const name of ["view", "size", "ratio", "chosen", "ink"]) this.uniforms.set(name, gl.getUniformLocation(program, name));
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
@@ -87,16 +93,36 @@ export class Renderer {
   }
 
   setPoints(points: Float32Array): void {
+    this.points = points;
     this.order = shuffled(points.length / 2);
-    this.fill(0, Float32Array.from(points, (_, i) => points[2 * this.order[i >> 1] + (i & 1)]));
   }
 
-  setColours(indices: Uint8Array): void {
-    this.fill(1, this.sorted(indices));
-  }
-
-  setStates(states: Uint8Array): void {
-    this.fill(2, this.sorted(states));
+  /** Sorts the points into layers, one drawn over the other: without a value, with one, marked, selected. */
+  setLooks(colours: Uint8Array, states: Uint8Array): void {
+    const { order, points } = this;
+    const n = order.length;
+    const layers = new Uint8Array(n);
+    const first = new Uint32Array(LAYERS + 1);
+    for (let row = 0; row < n; row++) {
+      const state = states[row];
+      layers[row] = state & HIDDEN ? LAYERS : state & SELECTED ? 3 : state & MARKED ? 2 : colours[row] === NONE ? 0 : 1;
+      if (layers[row] < LAYERS) first[layers[row] + 1]++;
+    }
+    for (let layer = 0; layer < LAYERS; layer++) first[layer + 1] += first[layer];
+    const next = first.slice();
+    const places = new Float32Array(2 * first[LAYERS]);
+    const [own, flags] = [new Uint8Array(first[LAYERS]), new Uint8Array(first[LAYERS])];
+    for (let i = 0; i < n; i++) {
+      const row = order[i];
+      if (layers[row] === LAYERS) continue;
+      const at = next[layers[row]]++;
+      places[2 * at] = points[2 * row];
+      places[2 * at + 1] = points[2 * row + 1];
+      own[at] = colours[row];
+      flags[at] = states[row];
+    }
+    this.first = first;
+    [places, own, flags].forEach((data, place) => this.fill(place, data));
   }
 
   /** 256 colours of four bytes. */
@@ -105,8 +131,8 @@ export class Renderer {
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, palette);
   }
 
-  /** Draws the points, or a share of them. */
-  draw(camera: Camera, ratio: number, size: number, someSelected: boolean, share: number): void {
+  /** Draws the points, or a share of them; rings have the colour `ink`, three numbers to 255. */
+  draw(camera: Camera, ratio: number, size: number, ink: number[], someSelected: boolean, share: number): void {
     const { gl, canvas } = this;
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT);
@@ -114,15 +140,13 @@ export class Renderer {
     const along = (2 * camera.scale) / camera.height;
     gl.uniform4f(this.uniforms.get("view") ?? null, across, along, camera.lead / camera.width - camera.x * across, -camera.y * along);
     gl.uniform1f(this.uniforms.get("size") ?? null, size * ratio);
+    gl.uniform1f(this.uniforms.get("ratio") ?? null, ratio);
     gl.uniform1f(this.uniforms.get("chosen") ?? null, someSelected ? 1 : 0);
-    for (const layer of someSelected ? [0, 1, 2] : [0, 1]) {
-      gl.uniform1f(this.uniforms.get("layer") ?? null, layer);
-      gl.drawArrays(gl.POINTS, 0, Math.ceil(share * this.order.length));
+    gl.uniform3f(this.uniforms.get("ink") ?? null, ink[0] / 255, ink[1] / 255, ink[2] / 255);
+    for (let layer = 0; layer < LAYERS; layer++) {
+      const count = this.first[layer + 1] - this.first[layer];
+      if (count > 0) gl.drawArrays(gl.POINTS, this.first[layer], Math.ceil(share * count));
     }
-  }
-
-  private sorted(bytes: Uint8Array): Uint8Array {
-    return Uint8Array.from(this.order, (row) => bytes[row]);
   }
 
   private fill(place: number, data: Float32Array | Uint8Array): void {

@@ -151,6 +151,7 @@ class DrawnWindow:
     facts: Mapping[str, str]
     span: tuple[str, str] = ("", "")  # where it begins and ends, below the picture
     marked: bool = False  # stands out, as the window that others are compared with
+    shades: Array | None = None  # (C, P) of -1 to 1: behind equal stretches of the series, below 0 in another colour
 
 
 def windows_page(

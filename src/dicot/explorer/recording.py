@@ -1,0 +1,215 @@
+"""Whole recordings for the large view: levels of detail in tiles, and what is said of them along time."""
+
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.core.errors import InputError
+from dicot.data.cases import Array
+from dicot.explorer.labelling import HandLabels
+from dicot.store.series import Series, Track
+from dicot.store.vectors import Vectors
+
+TILE = 2048  # time steps or bins that one request brings
+FIRST, FACTOR = 16, 4  # time steps in a bin of the first level, and bins of a level in one of the next
+MEMORY = 2**28  # bytes of recordings with their levels that are kept for the next look
+DIGITS = 6  # of seconds: what a label store tells apart
+
+Floats = NDArray[np.float64]
+Run = tuple[float, float, str]  # start, end and what it is called
+
+
+class Level(NamedTuple):
+    """A recording in bins: when each begins and ends, and between which values it lies; NaN where it has none."""
+
+    first: Floats  # (n,) of the first time step in each bin
+    last: Floats  # (n,)
+    low: Array  # (C, n) float32
+    high: Array  # (C, n) float32; of single time steps the same array
+
+
+@final
+class Detail:
+    """A recording in levels of detail: single time steps, then bins of 16, 64, 256 and so on, until a tile holds all.
+
+    Values are float32 around `offset`, which is 0 unless a recording needs float64 to tell its values apart.
+    """
+
+    def __init__(self, track: Track) -> None:
+        self.track = track
+        values = track.values
+        self.offset = np.zeros(len(values))
+        if values.dtype == np.float64:
+            self.offset = np.nan_to_num(np.fmin.reduce(values, axis=1))
+        around = values if values.dtype == np.float32 else (values - self.offset[:, None]).astype(np.float32)
+        self.levels = [Level(track.times, track.times, around, around)]
+        size = FIRST
+        while len(self.levels[-1].first) > TILE:
+            self.levels.append(_coarser(self.levels[-1], size))
+            size = FACTOR
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it holds."""
+        return sum(level.low.nbytes + level.high.nbytes + level.first.nbytes for level in self.levels)
+
+    @property
+    def end(self) -> float:
+        """Return when the recording ends: a usual step after its last time step."""
+        return float(self.track.times[-1]) + 1 / (self.track.rate or 1.0)
+
+    @property
+    def origin(self) -> float | None:
+        """Return the date from which its times count, in seconds since 1970; one without a zone counts as UTC."""
+        if self.track.origin is None:
+            return None
+        date = datetime.fromisoformat(self.track.origin)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+
+    def about(self) -> dict[str, Any]:
+        """Return what a page must know before it asks for tiles."""
+        track, top = self.track, self.levels[-1]
+        low, high = np.fmin.reduce(top.low, axis=1), np.fmax.reduce(top.high, axis=1)
+        return {
+            "channels": list(track.channels),
+            "units": list(track.units) or [""] * len(track.channels),
+            "offset": self.offset.tolist(),
+            "low": np.nan_to_num(low).tolist(),
+            "high": np.nan_to_num(high).tolist(),
+            "rate": track.rate,
+            "start": float(track.times[0]),
+            "end": self.end,
+            "origin": self.origin,
+            "tile": TILE,
+            "sizes": [1, *(FIRST * FACTOR**number for number in range(len(self.levels) - 1))],
+            "counts": [len(level.first) for level in self.levels],
+            "edges": track.times[::TILE].tolist(),
+        }
+
+    def tile(self, level: int, number: int) -> bytes:
+        """Return a tile: times of its n bins (float64), then values (C, n) (float32).
+
+        Of single time steps these are their times and values; of other levels first and last times, least and greatest
+        values.
+        """
+        if not 0 <= level < len(self.levels):
+            raise InputError(f"There is no level {level}; the levels are 0 to {len(self.levels) - 1}.")
+        one, tiles = self.levels[level], -(-len(self.levels[level].first) // TILE)
+        if not 0 <= number < tiles:
+            raise InputError(f"Level {level} has no tile {number}; its tiles are 0 to {tiles - 1}.")
+        own, kinds = slice(number * TILE, (number + 1) * TILE), 2 if level else 1
+        times = [part[own].astype("<f8").tobytes() for part in (one.first, one.last)[:kinds]]
+        return b"".join(times + [part[:, own].astype("<f4").tobytes() for part in (one.low, one.high)[:kinds]])
+
+
+def _coarser(level: Level, size: int) -> Level:
+    """Return a level with so many bins in one; the last may hold fewer. Missing values count only where all are."""
+    n = len(level.first)
+    whole = -(-n // size) * size
+    last = np.minimum(np.arange(size - 1, whole, size), n - 1)
+
+    def joined(values: Array, extreme: np.ufunc) -> Array:
+        padded = np.pad(values, ((0, 0), (0, whole - n)), constant_values=np.nan) if whole > n else values
+        out = padded[:, ::size].copy()
+        for place in range(1, size):  # many times faster than along a short last axis
+            extreme(out, padded[:, place::size], out=out)
+        return out
+
+    return Level(level.first[::size], level.last[last], joined(level.low, np.fmin), joined(level.high, np.fmax))
+
+
+def runs(start: Floats, end: Floats, names: NDArray[np.str_]) -> list[Run]:
+    """Return the stretches in which windows (N,) are called the same, one after the other; "" is no name.
+
+    Where windows overlap, a moment belongs to the window whose middle is nearest.
+    """
+    order = np.argsort(start, kind="stable")
+    start, end, names = start[order], end[order], names[order]
+    if not len(order):
+        return []
+    middle = (start + end) / 2
+    apart = start[1:] > end[:-1] + 10.0**-DIGITS
+    border = (middle[1:] + middle[:-1]) / 2
+    left = np.concatenate([start[:1], np.where(apart, start[1:], border)])
+    right = np.concatenate([np.where(apart, end[:-1], border), end[-1:]])
+    firsts = np.flatnonzero(np.concatenate([[True], apart | (names[1:] != names[:-1])]))
+    lasts = np.concatenate([firsts[1:], [len(names)]]) - 1
+    found = zip(left[firsts], right[lasts], names[firsts], strict=True)
+    return [(round(float(s), DIGITS), round(float(e), DIGITS), str(name)) for s, e, name in found if name]
+
+
+@final
+class Recordings:
+    """The recordings of all windows, by number; several threads may ask at once."""
+
+    def __init__(self, known: Vectors, series: Series, labels: HandLabels) -> None:
+        recording, self._start, self._end = known.places()
+        self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
+        self._dates = known.start_time
+        self._firsts = np.unique(self._rows_of, return_index=True)[1]
+        self._series, self._labels = series, labels
+        self._held: dict[int, Detail] = {}
+        self._lock = Lock()
+
+    def about(self) -> list[dict[str, Any]]:
+        """Return every recording with its number of windows."""
+        counts = np.bincount(self._rows_of).tolist()
+        return [
+            {"name": str(name), "windows": count, "lost": str(name) in self._series.lost}
+            for name, count in zip(self.names, counts, strict=True)
+        ]
+
+    def detail(self, number: int) -> Detail:
+        """Return a recording with its levels of detail, which are made at the first look."""
+        name = self._name(number)
+        with self._lock:
+            if number not in self._held:
+                track = self._series.track(int(self._firsts[number]))
+                if track is None:
+                    raise InputError(self._series.lost.get(name, f"The recording {name!r} is not at hand."))
+                self._held[number] = Detail(track)
+            found = self._held[number] = self._held.pop(number)  # the one that was asked for last comes last
+            while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > MEMORY:
+                del self._held[next(iter(self._held))]
+        return found
+
+    def begun(self) -> dict[str, float]:
+        """Return the date from which times count, in seconds since 1970, of every recording that has one."""
+        if self._dates is None:
+            return {}
+        seconds = self._dates[self._firsts].astype("datetime64[us]").astype(np.int64) / 1e6 - self._start[self._firsts]
+        known = ~np.isnat(self._dates[self._firsts])
+        return dict(zip(self.names[known].tolist(), seconds[known].tolist(), strict=True))
+
+    def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
+        """Return what is said along a recording: ranges with a label, labels of its windows, and predictions."""
+        name, rows = self._name(number), np.flatnonzero(self._rows_of == number)
+        given, start, end = self._labels.given(), self._start[rows], self._end[rows]
+        return {
+            "ranges": [(*key[1:], label) for key, label in given.ranges.items() if key[0] == name],
+            "windows": runs(start, end, given.all[rows]),
+            "predictions": [] if prediction is None else runs(start, end, prediction[rows]),
+        }
+
+    def place(self, number: int, start: float, end: float) -> tuple[str, float, float]:
+        """Return the key of a range, which is cut to its recording; an error where nothing is left."""
+        detail = self.detail(number)
+        first, last = round(max(start, float(detail.track.times[0])), DIGITS), round(min(end, detail.end), DIGITS)
+        if not first < last:
+            raise InputError(
+                f"A range ends after it starts, within its recording, which goes from {detail.track.times[0]:g} to "
+                f"{detail.end:g} s; got {start:g} to {end:g}."
+            )
+        return self._name(number), first, last
+
+    def key(self, number: int, start: float, end: float) -> tuple[str, float, float]:
+        """Return the key of a range that is in the label store already, as it is."""
+        return self._name(number), start, end
+
+    def _name(self, number: int) -> str:
+        if not 0 <= number < len(self.names):
+            raise InputError(f"There is no recording {number}; the numbers are 0 to {len(self.names) - 1}.")
+        return str(self.names[number])

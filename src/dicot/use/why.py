@@ -1,0 +1,174 @@
+"""Why a window is what it is said to be: which channel and which stretch of time made the difference.
+
+By occlusion on the frozen encoder: a piece of one channel is replaced, the window is embedded again, and the difference
+in some number, the target, is the piece's effect. In its place comes the stretch of the same channel that fits best
+between the values beside it, so that the window stays one that could have been measured: the encoder would see the
+jumps of a mean, or the calm of a straight line, as events. A whole channel is replaced by that of windows that the
+window is compared with: its neighbours, windows of other classes, or the one that it is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dicot.core.errors import InputError, did_you_mean
+from dicot.data.cases import Array
+from dicot.data.labels import as_text, labelled
+from dicot.model.box import BOX
+from dicot.model.deployed import hash_of, new_rows, open_model
+from dicot.model.fewlabels import FewLabelClassifier
+from dicot.use.outliers import EmbeddingOutlierDetector
+
+if TYPE_CHECKING:
+    from dicot.model.deployed import OnnxEmbedder
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+PIECES = 16  # of a channel
+WIDTHS = (1, 2, 4)  # pieces that are replaced together: what is longer than one would otherwise stay
+BESIDE = 3  # values on either side of a piece, which what replaces it must fit
+REFERENCES = 8  # windows that a whole channel is taken from
+MOST = 2_000  # windows that a classifier or a detector is fitted on: more would take seconds for a look
+
+
+class Target(NamedTuple):
+    """A number that a vector has, and what it is."""
+
+    name: str
+    of: Callable[[Array], Array]  # vectors (N, F) -> numbers (N,)
+    rows: Array  # of windows that whole channels are best taken from
+
+
+class Why(NamedTuple):
+    """How much of a number each piece of a window makes."""
+
+    effect: Array  # (C, P) the number with the piece less the number without it: above 0 where the piece raises it
+    edges: Array  # (P + 1,) time steps of the window where pieces begin and end
+    value: float  # the number of the window as it is
+    target: str  # what the number is
+    channels: Array | None = None  # (C,) the effects of whole channels, where there were windows to take them from
+
+    def strongest(self, k: int) -> list[tuple[int, int]]:
+        """Return channel and piece of the k effects that raise the number most, the strongest first."""
+        order = np.argsort(-self.effect, axis=None, kind="stable")[:k]
+        return [(int(place) // self.effect.shape[1], int(place) % self.effect.shape[1]) for place in order]
+
+
+def explain(
+    model: TimeSeriesEmbedder | OnnxEmbedder, window: Array, target: Target, *, reference: Array | None = None
+) -> Why:
+    """Replace each piece of each channel of a window (C, T) in turn, and say how the target changes.
+
+    Pieces are also replaced two and four at a time, and share the change: a piece's effect is the mean of its shares.
+    What lasts as long as the window, such as a level, only whole channels can show: they are replaced by those of
+    `reference` windows (R, C, T), and the effect is the mean over these.
+    """
+    (n_channels, n_times), like = window.shape, np.empty((0, *window.shape)) if reference is None else reference
+    edges = np.unique(np.linspace(0, n_times, min(PIECES, n_times) + 1).round().astype(int))
+    spans = [(first, first + wide) for wide in WIDTHS for first in range(len(edges) - wide)]
+    places = [(channel, *span) for channel in range(n_channels) for span in spans]
+    cases = np.repeat(np.asarray(window, np.float64)[None], 1 + len(places) + n_channels * len(like), axis=0)
+    for case, (channel, first, stop) in zip(cases[1:], places, strict=False):
+        case[channel, edges[first] : edges[stop]] = _fitting(window[channel], edges[first], edges[stop])
+    whole = cases[1 + len(places) :].reshape(n_channels, len(like), n_channels, n_times)
+    for channel in range(n_channels):
+        whole[channel, :, channel] = like[:, channel]
+    numbers = np.asarray(target.of(model.transform_into(cases, new_rows, layout="nct")), np.float64)
+    changes = numbers[0] - numbers[1:]
+    sums, counts = np.zeros((2, n_channels, len(edges) - 1))
+    for change, (channel, first, stop) in zip(changes, places, strict=False):
+        sums[channel, first:stop] += change / (stop - first)
+        counts[channel, first:stop] += 1
+    channels = changes[len(places) :].reshape(n_channels, -1).mean(axis=1) if len(like) else None
+    return Why(sums / counts, edges, float(numbers[0]), target.name, channels)
+
+
+def _fitting(channel: Array, first: int, stop: int) -> Array:
+    """Return the stretch of a channel, off this place, that fits best into it, bent to meet both ends; else a line."""
+    n_times = len(channel)
+    beside = np.array([at for at in (*range(first - BESIDE, first), *range(stop, stop + BESIDE)) if 0 <= at < n_times])
+    reach = [first, stop - 1, *beside]
+    shifts = np.arange(-min(reach), n_times - max(reach))
+    shifts = shifts[np.abs(shifts) >= stop - first + BESIDE]
+    if not len(shifts):
+        return _line(channel, first, stop)
+    unlike = np.square(channel[beside + shifts[:, None]] - channel[beside]).sum(axis=1)
+    at = first + int(shifts[unlike.argmin()])
+    taken = channel[at : at + stop - first]
+    return taken + _line(channel, first, stop) - _line(channel, at, at + stop - first)
+
+
+def _line(channel: Array, first: int, stop: int) -> Array:
+    """Return values on a line between those beside a place; at an end of the window, the one that there is."""
+    beside = [at for at in (first - 1, stop) if 0 <= at < len(channel)]
+    return np.interp(np.arange(first, stop), beside, channel[beside]) if beside else np.full(stop, channel.mean())
+
+
+def target_of(
+    x: Array, row: int, labels: Array | None = None, leave_out: Any = (), asked: str | int | None = None
+) -> Target:
+    """Choose what is explained of a window among vectors x (N, F).
+
+    Parameters
+    ----------
+    labels : (N,) those that are known
+    leave_out : rows that overlap the window; neither they nor the window itself are learned from
+    asked : "outlier", for its distance from the other windows; a label, for the probability of this class, or the
+        distance from its mean where it is the only one; a row, for the distance from that window. None is the most
+        probable class where there are labels of two, and else "outlier"
+    """
+    if isinstance(asked, int | np.integer):
+        return Target(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
+    others, texts = np.setdiff1d(np.arange(len(x)), [row, *leave_out]), np.array([""] * len(x))
+    if labels is not None:
+        texts = np.where(labelled(labels), as_text(labels), "")
+    named = others[texts[others] != ""]
+    classes = np.unique(texts[named]).tolist()
+    if asked == "outlier" or (asked is None and len(classes) < 2):
+        detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[_some(others)])
+        near = others[np.argsort(_cosine(x[others], x[row]), kind="stable")[:REFERENCES]]
+        return Target("distance from the other windows", lambda z: -detector.score_samples(z), near)
+    if asked is not None and asked not in classes:
+        raise InputError(f"No other window has the label {asked!r}. {did_you_mean(asked, [*classes, 'outlier'])}")
+    if len(classes) < 2:
+        mean = x[named].mean(axis=0)
+        return Target(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), _some(named, REFERENCES))
+    learned = _some(named)
+    head = FewLabelClassifier(spreading="none").fit(x[learned], texts[learned]).head_
+    best = int(head.predict_proba(x[row][None])[0].argmax()) if asked is None else [*head.classes].index(asked)
+    rows = _some(named[texts[named] != head.classes[best]], REFERENCES)
+    return Target(f"probability of {head.classes[best]}", lambda z: head.predict_proba(z)[:, best], rows)
+
+
+def nearest_labelled(
+    x: Array, row: int, labels: Array, leave_out: Any = (), k: int = 3
+) -> tuple[list[int], list[float]]:
+    """Return the k rows nearest to a window that have a label, and their cosine distances; not those to leave out."""
+    rows = np.setdiff1d(np.flatnonzero(labelled(labels)), [row, *leave_out])
+    away = _cosine(x[rows], x[row])
+    order = np.argsort(away, kind="stable")[:k]
+    return rows[order].tolist(), away[order].tolist()
+
+
+def model_behind(made: str | None, named: str | Path | None = None) -> TimeSeriesEmbedder | OnnxEmbedder:
+    """Load the model that made vectors with this hash: the one that is named, or else one in the box."""
+    for model in BOX if named is None else [named]:
+        if made == hash_of(model) or (made is None and named is not None):
+            return open_model(model)
+    which = "do not say which model made them" if made is None else f"were made by the model {made[:12]}"
+    which += ". It does not come with dicot." if named is None else f", and {named} is another one."
+    raise InputError(f"The vectors {which} Name the model that embedded them (--model).")
+
+
+def _some(rows: Array, most: int = MOST) -> Array:
+    """Draw rows, at most so many and always the same."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def _cosine(z: Array, vector: Array) -> Array:
+    a, b = z.astype(np.float64), vector.astype(np.float64)
+    sizes = np.linalg.norm(a, axis=1) * np.linalg.norm(b)
+    return np.asarray(1 - a @ b / np.where(sizes > 0, sizes, 1.0))

@@ -1,0 +1,90 @@
+/** What the large view asks of the server; a page that was exported has no recordings. */
+
+import type { Labels } from "../source";
+
+export interface RecordingName {
+  name: string;
+  windows: number;
+  /** Whether its file is missing or has changed. */
+  lost: boolean;
+}
+
+export interface RecordingAbout {
+  channels: string[];
+  units: string[];
+  /** What the values of each channel are counted from. */
+  offset: number[];
+  low: number[];
+  high: number[];
+  rate: number | null;
+  start: number;
+  end: number;
+  /** The date of time 0 in seconds since 1970, where it is known. */
+  origin: number | null;
+  tile: number;
+  /** Of each level, the time steps in a bin, and the number of bins. */
+  sizes: number[];
+  counts: number[];
+  /** The time of every `tile`-th time step. */
+  edges: number[];
+}
+
+/** Start, end and name of a stretch. */
+export type Run = [number, number, string];
+
+export interface Span {
+  start: number;
+  end: number;
+}
+
+export interface Along {
+  /** Labels given by hand, the oldest first: a later one lies over an earlier one. */
+  ranges: Run[];
+  /** What the windows are labelled. */
+  windows: Run[];
+  predictions: Run[];
+}
+
+export interface RecordingSource {
+  all(): Promise<RecordingName[]>;
+  about(number: number): Promise<RecordingAbout>;
+  tile(number: number, level: number, tile: number): Promise<ArrayBuffer>;
+  along(number: number): Promise<Along>;
+  /** Adds a range (no `before`), moves or renames it, or takes it away (no `after`): one action to undo. */
+  change(number: number, before: Span | null, after: Span | null, label: string | null): Promise<Labels & Along>;
+  export(form: "csv" | "json"): Promise<Blob>;
+}
+
+type Ask = (path: string, body?: unknown) => Promise<Response>;
+
+export class HttpRecordings implements RecordingSource {
+  constructor(private readonly ask: Ask) {}
+
+  async all(): Promise<RecordingName[]> {
+    return (await this.json<{ recordings: RecordingName[] }>("recordings")).recordings;
+  }
+
+  about(number: number): Promise<RecordingAbout> {
+    return this.json(`recordings/${number}`);
+  }
+
+  async tile(number: number, level: number, tile: number): Promise<ArrayBuffer> {
+    return (await this.ask(`recordings/${number}/tile?level=${level}&tile=${tile}`)).arrayBuffer();
+  }
+
+  along(number: number): Promise<Along> {
+    return this.json(`recordings/${number}/ranges`);
+  }
+
+  change(number: number, before: Span | null, after: Span | null, label: string | null): Promise<Labels & Along> {
+    return this.json(`recordings/${number}/ranges`, { before, after, label });
+  }
+
+  async export(form: "csv" | "json"): Promise<Blob> {
+    return (await this.ask(`ranges/${form}`)).blob();
+  }
+
+  private async json<T>(path: string, body?: unknown): Promise<T> {
+    return (await (await this.ask(path, body)).json()) as T;
+  }
+}
