@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.embed import BASE, hash_of, load_embedder
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -18,15 +17,8 @@ if TYPE_CHECKING:
 
 def search(
     vectors: opt.VectorsArgument,
-    like: Annotated[
-        str | None, typer.Option(help=f"The window to compare with: {opt.AT}, such as monday@12.5, or its row.")
-    ] = None,
-    other: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", help="Where this window is, if not in VECTORS: other vectors, or a recording, as a .csv."
-        ),
-    ] = None,
+    like: Annotated[str | None, typer.Option(help=f"The window: {opt.AT}, such as monday@12.5, or its row.")] = None,
+    other: Annotated[Path | None, typer.Option("--from", help="Where it is: other vectors, or a recording.")] = None,
     model: Annotated[str | None, typer.Option(help="What embeds a recording: the model that made VECTORS.")] = None,
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
@@ -88,34 +80,19 @@ def search(
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":
     """Return what is compared with VECTORS: other vectors, or a recording, embedded by the model that made VECTORS."""
-    from dicot.model.box import in_box
     from dicot.store.series import CaseSeries, windows_like
     from dicot.store.vectors import Vectors, are_vectors, read_vectors
+    from dicot.use.why import model_behind
 
     if are_vectors(other):
         asked = read_vectors(other)
-        both = asked.model is not None and known.model is not None
-        if asked.x.shape[1] != known.x.shape[1] or (both and asked.model != known.model):
-            raise InputError(
-                f"{other} and {vectors} were made by different models: distances between their vectors mean nothing. "
-                "Embed both by the same model."
-            )
+        if asked.x.shape[1] != known.x.shape[1] or len({asked.model, known.model} - {None}) > 1:
+            raise InputError(f"{other} and {vectors} were made by different models. Embed both by the same model.")
         return asked, None
-    made, place = known.source, in_box(model or BASE)
-    if made is None or made.kind != "recordings":
-        raise InputError(
-            f"{vectors} does not say how recordings were cut for it, so {other} cannot be cut like them. Embed it, and "
-            "name its vectors: --from."
-        )
-    if hash_of(place) != made.model:
-        raise InputError(
-            f"{vectors} was made by the model {made.model[:12]}, and {place.name} is {hash_of(place)[:12]}. Name the "
-            "one that made it: --model."
-        )
-    cut = windows_like(made, other)
-    assert cut.channels is not None
-    x = load_embedder(place, "auto").transform(cut)
-    return Vectors(x, cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
+    if known.source is None or known.source.kind != "recordings":
+        raise InputError(f"{vectors} does not say how recordings were cut for it. Embed {other}, and name its vectors.")
+    cut, embedder = windows_like(known.source, other), model_behind(known.model, model)
+    return Vectors(embedder.transform(cut), cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
 
 
 def _drawn(other: Path, asked: "Vectors", series: "Series | None", rows: list[int]) -> "list[DrawnWindow]":
@@ -123,12 +100,11 @@ def _drawn(other: Path, asked: "Vectors", series: "Series | None", rows: list[in
     from dicot.judge.report.page import DrawnWindow
     from dicot.store.series import series_of
 
-    series, drawn = series or series_of(asked, None, {}, path=other), []
+    series, facts, drawn = series or series_of(asked, None, {}, path=other), {"distance": "0, asked for"}, []
     for row in rows:
         if (values := series.window(row)) is None:
-            raise InputError(f"Row {row} of {other} cannot be drawn: {next(iter(series.lost.values()))}")
-        place = "" if asked.recording is None else f", {asked.recording[row]}"
-        drawn.append(DrawnWindow(f"{other.name}{place}, row {row}", values, {"distance": "0, asked for"}, marked=True))
+            raise InputError(f"The recording of row {row} of {other} is gone, or has changed. Leave out --plot.")
+        drawn.append(DrawnWindow(f"{other.name}, row {row}", values, facts, marked=True))
     return drawn
 
 

@@ -8,7 +8,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.core.errors import InputError
 
-vectors = typer.Typer(help="Vectors: take some of them into another file.", no_args_is_help=True)
+vectors = typer.Typer(no_args_is_help=True)
 
 
 @vectors.callback()
@@ -21,15 +21,13 @@ def select(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="The .parquet or .npz to write.")],
     where: Annotated[
-        list[str] | None,
-        typer.Option(help="COLUMN=VALUE[,VALUE], COLUMN!=VALUE or COLUMN>=NUMBER; * is a pattern. Repeat: all hold."),
+        list[str] | None, typer.Option(help="COLUMN=VALUE[,VALUE], COLUMN!=VALUE or COLUMN>=NUMBER; repeat: all hold.")
     ] = None,
     rows: Annotated[Path | None, typer.Option(help="Only those of a .csv, such as an export of the explorer.")] = None,
 ) -> None:
-    """Write the windows of VECTORS that fulfil all conditions: by recording, group, label, start, end or part.
+    """Write the windows of VECTORS that fulfil all conditions: by recording, group, label, start, end and so on.
 
-    The new file knows what it was made of, so explore, search --plot and embed --append go on from it. A .csv names
-    windows by recording, start and end, or by row.
+    The new file knows its recordings, so explore, search --plot and embed --append go on from it.
     """
     import numpy as np
 

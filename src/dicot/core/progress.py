@@ -23,9 +23,7 @@ class Bar:
         self._console: Console | None = None
         self._progress: Progress | None = None
         self._started = self._line = time.monotonic()
-        self._first: tuple[float, int] | None = (
-            None  # time and count of the first update: an earlier run may have done some
-        )
+        self._first: tuple[float, int] | None = None  # time and count of the first update: some may be done before
         self._told = False
 
     def __enter__(self) -> "Bar":
@@ -48,8 +46,8 @@ class Bar:
         if not self._told and left is not None and now - self._first[0] >= MEASURED:
             self._told, line = True, f"about {duration(left)}" if left > LONG else ""
         elif self._progress is None and now - self._line >= EVERY:
-            rest = [note] * bool(note) + ([f"about {duration(left)} left"] if left is not None else [])
-            line = ", ".join([f"{done} of {self._total}", *rest])
+            rest = "" if left is None else f"about {duration(left)} left"
+            line = ", ".join(filter(None, [f"{done} of {self._total}", note, rest]))
         if line:
             self._line = now
             self._console.print(f"{self._what}: {line}", highlight=False, markup=False)
@@ -58,8 +56,7 @@ class Bar:
 
     def _left(self, now: float, done: int) -> float | None:
         """Return the seconds that are left if the work goes on as it went; None where nothing was measured yet."""
-        assert self._first is not None
-        since, before = self._first
+        since, before = self._first or (now, done)
         if done <= before or done >= self._total:
             return None
         left = (now - since) / (done - before) * (self._total - done)

@@ -22,20 +22,17 @@ except ImportError as error:
 class Explorer(anywidget.AnyWidget):
     """Show a map of windows in a notebook; `selection` is a table of those that were circled.
 
-    It is the page of `dicot explore --export`: it reaches neither this machine nor another one. Labels that are given
-    in it stay in it; to label, use `dicot explore`.
+    It is the page of `dicot explore --export`, which reaches nobody. Labels that are given in it stay in it.
 
     Parameters
     ----------
-    vectors : a file of `dicot embed`
-    data : where the series are now, if they were moved
-    labels : a label store; default: one beside the vectors, where there is one
+    vectors, data, labels : a file of `dicot embed`, where its series are now, and a label store
     sample : draw so many windows, where there are more than 20,000
-    height : of the map, in pixels
 
     Attributes
     ----------
-    rows : row numbers in `vectors` of what is selected; `observe(function, "rows")` calls a function when they change
+    height : of the map, in pixels; set it before the map is shown
+    rows : numbers of what is selected in `vectors`; `observe(function, "rows")` calls a function when they change
     """
 
     _esm = files("dicot.explorer").joinpath("widget.js").read_text(encoding="utf-8")
@@ -45,18 +42,11 @@ class Explorer(anywidget.AnyWidget):
     rows = traitlets.List(traitlets.Int())
 
     def __init__(
-        self,
-        vectors: str | Path,
-        *,
-        data: str | None = None,
-        labels: str | Path | None = None,
-        sample: int | None = None,
-        height: int = 600,
+        self, vectors: str | Path, *, data: str | None = None, labels: Path | None = None, sample: int | None = None
     ) -> None:
-        assets, store = load_assets(), None if labels is None else Path(labels)
-        self._workspace = open_workspace(Path(vectors), data=data, labels=store)
+        self._workspace = open_workspace(Path(vectors), data=data, labels=labels)
         self._shown = rows_of_page(len(self._workspace), sample)
-        super().__init__(_page=page_text(self._workspace, self._shown, assets), height=height)
+        super().__init__(_page=page_text(self._workspace, self._shown, load_assets()))
         self.observe(self._take, "_selected")
 
     def _take(self, change: Any) -> None:

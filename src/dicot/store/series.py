@@ -277,12 +277,10 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
             {"train": split.train.x, **({"test": split.test.x} if split.test else {})},
             split.train.channels,
         )
-    rows = None if made is None else made.rows
-    if known.part is not None and rows is None:
+    if known.part is not None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
-    n = sum(counts.values())
-    if n != len(known) if rows is None else len(rows) != len(known) or max(rows) >= n:
+    if sum(counts.values()) != len(known):
         # Vectors that do not say what they were made of may be those of one part.
         fitting = [name for name, count in counts.items() if count == len(known) and made is None]
         if len(fitting) != 1:
@@ -293,23 +291,19 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
             )
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
-    found = [np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases]
-    return CaseSeries(found if rows is None else [found[row] for row in rows], channels)
+    return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
 
 
 def windows_like(made: MadeOf, path: Path) -> Windows:
     """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
     nothing = {"label": None, "group": None, "names": None, "table": ""}
-    how = {"channels": made.channels, "window": made.n_times, "stride": made.stride}
+    how = {"channels": made.channels, "window": made.n_times, "stride": made.stride, "resample": made.rate is not None}
     reading = Reading.from_dict(made.options).replace(**nothing, **how)
-    stream = RecordingStream(
-        path, reading.replace(resample=made.rate is not None), known=(made.channels or (), made.rate)
-    )
+    stream = RecordingStream(path, reading, known=(made.channels or (), made.rate))
     cut = [windows for name in stream.files if (windows := stream.windows(name)) is not None]
-    if len(cut) != 1:
-        there = listed([f"{name} of {n}" for name, n in stream.lengths.items()])
-        raise InputError(
-            f"{path} must hold one recording of at least {made.n_times} time steps without a gap, a window of these "
-            f"vectors; it has {there}. Cut out a longer piece."
-        )
-    return cut[0]
+    if len(cut) == 1:
+        return cut[0]
+    raise InputError(
+        f"{path} must be one recording of at least {made.n_times} time steps without a gap, a window of these vectors; "
+        f"it has {listed([f'{name} of {n}' for name, n in stream.lengths.items()])}. Cut out a longer piece."
+    )

@@ -14,7 +14,7 @@ from dicot.core.errors import InputError, brief, did_you_mean, listed, naming
 from dicot.data.cases import Array
 from dicot.data.labels import as_text
 from dicot.data.readers import file_name_of
-from dicot.store.vectors import COLUMNS, MadeOf, Vectors, write_vectors
+from dicot.store.vectors import COLUMNS, Vectors, write_vectors
 
 CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*")
 COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -24,10 +24,7 @@ Chosen = NDArray[np.bool_]  # (N,)
 
 
 def rows_where(known: Vectors, condition: str) -> Chosen:
-    """Tell which vectors fulfil a condition: "label=walk,run", "recording=D05_*", "group!=SA01" or "start>=12.5".
-
-    A value with * is a pattern. No value at all means what is not known: "label!=" has all that have one.
-    """
+    """Tell which vectors fulfil a condition: "label=walk,run", "recording=D05_*", "group!=SA01" or "start>=12.5"."""
     found = CONDITION.fullmatch(condition)
     if found is None:
         raise InputError(f"a condition is COLUMN=VALUE, COLUMN!=VALUE or COLUMN>=NUMBER; got {condition!r}.")
@@ -81,23 +78,12 @@ def _keys(columns: Any, names: list[str]) -> list[Any]:
 
 
 def write_subset(path: Path, known: Vectors, chosen: Chosen) -> None:
-    """Write the chosen vectors to a .parquet or .npz; their series are found as before, and files may be appended."""
-    part = np.full(len(known), "") if known.part is None else known.part
-    names = dict.fromkeys(part[chosen].tolist())
-    arrays = {"X": known.x, **{COLUMNS[name]: values for name, values in known.columns().items()}}
-    held = {
-        name if len(names) > 1 else "": {key: values[chosen & (part == name)] for key, values in arrays.items()}
-        for name in names
-    }
-    write_vectors(path, held, None if known.source is None else _made_of(known.source, known, chosen))
-
-
-def _made_of(made: MadeOf, known: Vectors, chosen: Chosen) -> MadeOf:
-    """Say what a subset was made of."""
-    if made.kind != "recordings":
-        rows = np.arange(len(known)) if made.rows is None else np.array(made.rows)
-        return replace(made, rows=tuple(rows[chosen].tolist()))
-    # Windows that are left out must not come back as new ones when their recording has grown: see `embed_recordings`.
-    left = {file_name_of(name, made.recordings) for name in np.unique(known.places()[0][~chosen]).tolist()}
-    facts = {name: {**was, "windows": None} if name in left else was for name, was in made.recordings.items()}
-    return replace(made, recordings=facts)
+    """Write the chosen vectors; series of recordings are found as before, and files may be appended."""
+    made, arrays = None, {COLUMNS[name]: values[chosen] for name, values in known.columns().items()}
+    if known.source is not None and known.source.kind == "recordings":  # of cases nothing says which these are
+        # Windows that are left out must not come back when their recording has grown: see `embed_recordings`.
+        files = known.source.recordings
+        left = {file_name_of(name, files) for name in np.unique(known.places()[0][~chosen]).tolist()}
+        facts = {name: {**was, "windows": None} if name in left else was for name, was in files.items()}
+        made = replace(known.source, recordings=facts)
+    write_vectors(path, {"": {"X": known.x[chosen], **arrays}}, made)
