@@ -15,7 +15,15 @@ PAGE = Path(__file__).with_name("api.md")
 TOPICS = {  # as a reader meets them: everyday use first, then what a researcher opens
     "Data": ("load", "Windows", "Reading", "Corpus"),
     "Vectors": ("TimeSeriesEmbedder", "embed"),
-    "Labels": ("FewLabelClassifier", "TimeSeriesClassifier", "LabelStore", "suggest", "honest_accuracy"),
+    "Labels": (
+        "FewLabelClassifier",
+        "TimeSeriesClassifier",
+        "LabelStore",
+        "suggest",
+        "honest_accuracy",
+        "probably_wrong",
+        "agreement",
+    ),
     "Search and outliers": ("EmbeddingIndex", "EmbeddingOutlierDetector"),
     "Deployment": ("export_onnx", "OnnxEmbedder", "Stream"),
     "Comparison": ("evaluate",),

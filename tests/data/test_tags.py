@@ -8,11 +8,10 @@ from tests.commands import dicot
 
 from dicot.core.errors import DicotWarning, InputError
 from dicot.data import Windows
-from dicot.data.inspection import names_sentence
 from dicot.data.namepattern import NamePattern, suggest_pattern
-from dicot.store.build import build_corpus
 from dicot.store.embedding import embed_recordings, is_current
 from dicot.store.folder import Corpus
+from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors
 
 BY_NAME = {"names": "{activity}_{subject}", "label": "activity", "group": "subject"}
@@ -48,26 +47,16 @@ def test_label_and_group_are_fields_of_the_name(folder: Path, tmp_path: Path) ->
     deep = Windows.from_folder(tmp_path / "deep", "2s", **named)
     assert labels_of(deep) == {"all/sit/ann": {"sit"}, "all/walk/ann": {"walk"}, "all/walk/bob": {"walk"}}
     assert set(deep.group.tolist()) == {"a", "b"}
-    corpus = build_corpus(folder, tmp_path / "corpus", "2s", **BY_NAME).corpus
-    np.testing.assert_array_equal(sorted(corpus.columns()["label"]), sorted(windows.y))
 
 
-@pytest.mark.parametrize(
-    ("pattern", "said"),
-    [
+def test_a_pattern_that_does_not_fit_or_could_mean_two_things_is_refused(folder: Path) -> None:
+    for pattern, said in (
         ("{activity}-{subject}", "3 of 3 files are not called like .*sit_ann.csv"),
         ("{activity}_{activity}", "each by a name of its own"),
-        ("walk", "must name its fields"),
-        ("{a}_{b", "must name its fields"),
         ("{a}{b}_{c}", "Nothing tells where {a} ends"),
-    ],
-)
-def test_a_pattern_that_does_not_fit_is_refused(folder: Path, pattern: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Windows.from_folder(folder, "2s", names=pattern, label="activity")
-
-
-def test_what_could_mean_two_things_is_refused(folder: Path) -> None:
+    ):
+        with pytest.raises(InputError, match=said):
+            Windows.from_folder(folder, "2s", names=pattern, label="activity")
     with pytest.raises(InputError, match="a=x, b=y_z or a=x_y, b=z"):
         NamePattern("{a}_{b}").fields_of("x_y_z")
     with pytest.warns(DicotWarning, match="such as label='activity'"):
@@ -85,7 +74,7 @@ def test_a_pattern_is_suggested_where_names_have_a_form(folder: Path) -> None:
     assert suggest_pattern(["exp01-user1", "exp02-user1", "exp03-user2"]) == "{exp}-{user}"
     assert suggest_pattern(["walk/a_1", "sit/a_1", "sit/a_2"]) == "{a}/a_{b}"
     assert suggest_pattern(["monday", "tuesday"]) is suggest_pattern(["2026-01-01", "2026-01-02"]) is None
-    assert "a: sit, walk (2 in all); b: ann, bob (2 in all)" in names_sentence(["walk_ann", "walk_bob", "sit_ann"])
+    assert "a: sit, walk (2 in all); b: ann, bob (2 in all)" in dicot("inspect", folder)
     shown = dicot("inspect", folder, "--names", "{activity}_{subject}", "--label", "activity", "--write")
     assert "activity: sit, walk (2 in all)" in shown
     assert 'names = "{activity}_{subject}"' in (folder / "dicot.toml").read_text()
@@ -126,9 +115,9 @@ def test_windows_take_the_label_of_the_range_that_covers_more_than_half(folder: 
     assert by_name["sit_ann"] == ["all"] * 9
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
+def test_a_table_that_cannot_be_used_is_refused_by_its_line(folder: Path) -> None:
+    table = folder / "t.csv"
+    for rows, said in (
         ("start,label\nwalk_ann,0,a", "start and end"),
         ("start,end,label\nwalk_ann,5,2,a", "line 2: A range from 5 to 2"),
         ("start,end,label\nwalk_ann,0,3,a\nwalk_ann,1,,a", "line 3: A range from 1 to None"),
@@ -136,25 +125,24 @@ def test_windows_take_the_label_of_the_range_that_covers_more_than_half(folder: 
         ("label\nwalk_ann,a\nwalk_ann.csv,b", "line 3: 'walk_ann.csv' has two of label: 'a' above, 'b' here"),
         ("label\nother,a", "It names other, and none of the recordings"),
         ("kind\nwalk_ann,a", "has no column 'label'"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_refused_by_its_line(folder: Path, rows: str, said: str) -> None:
-    table = folder / "t.csv"
-    table.write_text(f"file,{rows}\n")
-    with pytest.raises(InputError, match=f"t.csv.*{said}"):
-        Windows.from_folder(folder, "2s", table=str(table))
+    ):
+        table.write_text(f"file,{rows}\n")
+        with pytest.raises(InputError, match=f"t.csv.*{said}"):
+            Windows.from_folder(folder, "2s", table=str(table))
 
 
 def test_vectors_know_when_labels_of_a_table_have_changed(folder: Path, tmp_path: Path) -> None:
-    table, out, options = folder / "labels.csv", tmp_path / "v.parquet", {"window": "2s"}
-    table.write_text("file,label\nwalk_ann,a\nwalk_bob,b\nsit_ann,c\n")
+    table, out, options = folder / "labels.csv", tmp_path / "v.parquet", {"window": "2s", "label": "kind"}
+    table.write_text("file,kind\nwalk_ann,a\nwalk_bob,b\nsit_ann,c\n")
 
     def embed(**how: bool) -> int:
         return embed_recordings(lambda windows: windows.x.mean(axis=2), "m", out, folder, options, **how).added
 
     embed()
-    held = read_vectors(out).source
-    assert held is not None and is_current(held, "m", folder, options)
+    known = read_vectors(out)
+    assert known.source is not None and is_current(known.source, "m", folder, options)
+    window = series_of(known, None, {}).window(0)
+    assert window is not None and np.isclose(window.mean(), known.x[0])
     write(folder / "new.csv")
     table.write_text(table.read_text() + "new,d\n")
     assert embed(append=True) == 9 and set(read_vectors(out).label) == {"a", "b", "c", "d"}

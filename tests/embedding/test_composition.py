@@ -197,6 +197,9 @@ def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
     done = []
     fit_composition(encoder, mapped, seed=1, on_batch=done.append, **settings)
     assert done[-1] == 10
+    monkeypatch.setattr("dicot.model.embedding.ENOUGH_CASES", 8)
+    fit_composition(encoder, mapped, seed=1, on_batch=done.append, **{**settings, "n_components": 0, "length": 12})
+    assert done[-1] == 8, "an exact length needs fewer"
 
 
 def test_float64_encoders(waves):

@@ -324,6 +324,7 @@ def test_no_more_of_a_large_body_is_read_than_is_allowed(workspace: ExplorerWork
         ("/api/neighbours?row=1&k=NaN", "k"),
         ("/api/neighbours?row=1&k=100000", "k"),
         ("/api/why?row=100000", "100000"),
+        ("/api/why?row=3", "dicot explore vectors.npz --model MODEL"),
         ("/api/find?recording=ann&time=soon", "time"),
     ],
 )
@@ -387,10 +388,11 @@ def test_there_is_nothing_else(client: Any, path: str) -> None:
 def test_without_recordings_all_else_works(folder: Path) -> None:
     client = client_of(open_workspace(folder / "vectors.npz"))
     about = client.get("/api/about").json()
-    assert about["series"] is False and about["channels"] == [] and about["rate"] is None
+    assert about["series"] is about["recordings"] is False and about["channels"] == [] and about["rate"] is None
     (one,) = client.get("/api/series?rows=4").json()["series"]
     assert one["channels"] == [] and one["recording"] == "ann"
-    assert "--data" in client.get("/api/context?row=4").json()["detail"]
+    for path in ("context?row=4", "recordings", "recordings/0", "recordings/0/ranges"):
+        assert "--data" in client.get(f"/api/{path}").json()["detail"]
     assert len(client.get("/api/neighbours?row=4").json()["rows"]) == 10
     assert client.post("/api/labels", json={"rows": [4], "label": "walk"}).status_code == 200
 
@@ -465,9 +467,9 @@ def test_labels_of_others_are_columns_beside_their_agreement(folder: Path, works
     about = client.get("/api/about").json()
     (told,) = about["stores"]
     assert told.pop("sentence").startswith("3 of 4 labels are equal")
-    assert told == {"name": "ben", "count": 4, "both": 4, "same": 3, "kappa": pytest.approx(0.5)}
-    names = next(one["categories"] for one in about["columns"] if one["name"] == "ben")
-    codes = numbers(client.get("/api/columns/ben"), "<i4")
+    assert told == {"name": "ben", "both": 4, "same": 3, "kappa": pytest.approx(0.5)}
+    names = next(one["categories"] for one in about["columns"] if one["name"] == "by ben")
+    codes = numbers(client.get("/api/columns/by ben"), "<i4")
     assert [names[code] for code in codes[:4]] == ["walk", "walk", "run", "run"] and (codes[4:] == -1).all()
     agreed = numbers(client.get("/api/columns/with ben"), "<i4")
     assert agreed[[0, 1, 2, 3, 9, 10]].tolist() == [0, 0, 1, 0, 2, -1]
@@ -475,11 +477,6 @@ def test_labels_of_others_are_columns_beside_their_agreement(folder: Path, works
     assert ben.read_bytes() == before
     with pytest.raises(InputError, match=r"nobody\.sqlite"):
         open_workspace(folder / "vectors.npz", others=[folder / "nobody.sqlite"])
-
-
-def test_why_needs_the_model_and_says_how_to_name_it(client: Any) -> None:
-    answer = client.get("/api/why", params={"row": 3})
-    assert answer.status_code == 422 and "dicot explore vectors.npz --model MODEL" in answer.json()["detail"]
 
 
 def test_times_in_utc_are_a_column_and_in_the_export(folder: Path) -> None:

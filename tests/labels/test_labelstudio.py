@@ -46,9 +46,3 @@ def test_times_are_seconds_or_dates(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, results: list[object], more: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=rf"e\.json: .*{message}"):
         read_labels(write(tmp_path / "e.json", *results, **more))
-
-
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "e.json").write_text("recording,start\n")
-    with pytest.raises(InputError, match=r"e\.json: it is no JSON"):
-        read_labels(tmp_path / "e.json")

@@ -11,7 +11,6 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.store.embedding import embed_recordings
-from dicot.store.search import EmbeddingIndex
 from dicot.store.vectors import read_vectors, write_columns
 
 START = pd.Timestamp("2026-03-02T08:00:00.25+01:00")
@@ -48,9 +47,6 @@ def test_vectors_keep_utc_times_also_beside_recordings_without(tmp_path: Path, s
     np.testing.assert_array_equal(held.end_time[dated] - first, (held.end[dated] * 1e6).astype("m8[us]"))
     if suffix == "parquet":
         assert str(pd.read_parquet(out).start_time.dtype) == "datetime64[us, UTC]"
-    index = EmbeddingIndex(held.x, **held.columns())
-    index.save(tmp_path / "index")
-    np.testing.assert_array_equal(EmbeddingIndex.load(tmp_path / "index")._columns["end_time"], held.end_time)
     write_columns(tmp_path / "t.csv", held.columns())
     assert pd.read_csv(tmp_path / "t.csv").start_time[dated][7] == "2026-03-02T07:00:00.250Z"
     assert "2026-03-02T07:00:00.250" in dicot("search", out, "--like", "a@0", "-k", "14")
@@ -73,11 +69,9 @@ def test_a_data_frame_gives_the_windows_of_the_same_files(tmp_path: Path) -> Non
     assert table.group.tolist() == [7] * 14 and table.start_time.min() == START.tz_convert("UTC")
     indexed = Windows.from_table(frame().set_index("time")[["x"]], window="1s")
     np.testing.assert_array_equal(indexed.start_time, read.start_time[:7])
-    with pytest.raises(InputError, match="Say window= and recording="):
-        Windows.from_table(both, recording="file")
     with pytest.raises(InputError, match="Recording '7' has several values of group='file'"):
         Windows.from_table(both, window="1s", recording="who", channels=["x"], group="file", time="")
     model = TimeSeriesEmbedder(steps=2, device="cpu", random_state=0).fit(made)
-    embedded = model.embed_folder(tmp_path)
+    embedded = model.embed_folder(tmp_path, "1s")
     assert embedded.columns[:3].tolist() == ["recording", "start", "end"] and len(embedded) == 14
     np.testing.assert_array_equal(embedded.filter(regex="^v[0-9]+$").to_numpy(), model.transform(read))

@@ -190,7 +190,7 @@ export class Panel {
     add("UTC", typeof time === "number" ? utc(time) : null);
     add("Group", series.group);
     add("Label", label);
-    for (const { name } of session.about.value.stores) add(name, await session.value(name, series.row));
+    for (const { name } of session.about.value.stores) add(name, await session.value(`by ${name}`, series.row));
     add("Prediction", prediction === null ? null : `${prediction}${sure}`);
     add("Cluster", cluster);
     add("Outlier", typeof outlier === "number" ? number(outlier) : outlier);

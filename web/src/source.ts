@@ -31,9 +31,8 @@ export interface About {
 
 /** How far the labels of somebody else agree with those that are written to. */
 export interface Store {
-  /** Of the column that holds them. */
+  /** The column "by NAME" holds them, and "with NAME" says where they agree. */
   name: string;
-  count: number;
   /** Windows that both have labelled; what follows is there if there are any. */
   both: number;
   same?: number;

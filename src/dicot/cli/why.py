@@ -57,17 +57,15 @@ def why(
         series = series_of(known, data, {}, path=vectors)
         order = embedder.preparation_.channel_order(series.channels) or list(range(len(series.channels)))
         values = series.window(row)
+        goal = target_of(known.x, row, given, near, asked)
     if values is None:
         raise InputError(series.lost[str(known.places()[0][row])])
-    goal = target_of(known.x, row, given, near, asked)
     others = [other for one in goal.rows.tolist() if (other := series.window(one)) is not None]
     alike = [other[order] for other in others if other.shape == values.shape]  # cases may have other lengths
     found = explain(embedder, values[order], goal, reference=np.stack(alike) if alike else None)
     names, places = [series.channels[place] for place in order], found.strongest(LISTED)
-    start, end = (
-        (0.0, values.shape[1]) if known.start is None or known.end is None else (known.start[row], known.end[row])
-    )
-    times = [f"{start + (end - start) * edge / values.shape[1]:.6g}" for edge in found.edges]
+    start, end = (0, len(values[0])) if known.start is None or known.end is None else (known.start[row], known.end[row])
+    times = [f"{start + (end - start) * edge / len(values[0]):.6g}" for edge in found.edges]
     typer.echo(f"{found.target[0].upper()}{found.target[1:]}: {found.value:.4f}")
     shown = [(names[one], times[piece], times[piece + 1], f"{found.effect[one, piece]:.4f}") for one, piece in places]
     show_columns(dict(zip(("channel", "start", "end", "effect"), zip(*shown, strict=True), strict=True)))

@@ -7,7 +7,7 @@ from typing import final
 
 from dicot.core.errors import InputError
 
-_FIELD = re.compile(r"\{([^{}:/]*)(?::(\d+))?\}")
+_FIELD = re.compile(r"\{([^{}:/]*)(?::([1-9]\d{0,2}))?\}")
 _SEPARATORS = re.compile(r"([-_. /])")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 
@@ -58,11 +58,11 @@ class NamePattern:
 def suggest_pattern(names: Collection[str]) -> str | None:
     """Return the pattern that all names have in common, where some part of them comes again and again."""
     split = [_SEPARATORS.split(name) for name in names]  # part, separator, part ...
-    if len({tuple(one[1::2]) for one in split}) != 1:
+    if len({tuple(one[1::2]) for one in split}) != 1 or any(brace in name for name in names for brace in "{}"):
         return None
     columns = list(zip(*split, strict=True))
     counts = [len(set(column)) for column in columns]
-    if not any(1 < count < len(split) for count in counts):
+    if not any(1 < count < len(split) for count in counts) or len(columns) > len(ascii_lowercase):
         return None
     out, letters = "", iter(ascii_lowercase)
     for column, count in zip(columns, counts, strict=True):

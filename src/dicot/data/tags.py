@@ -3,6 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -101,16 +102,10 @@ def _by_name(files: Files, called: Mapping[str, str], pattern: NamePattern) -> d
         )
     told = {role: f"a field of {pattern.text!r}" for role, name in called.items() if name in pattern.fields}
     if not told:
-        warnings.warn(
-            f"Neither labels nor groups are taken from names={pattern.text!r}. Say which of its fields they are, such "
-            f"as label={pattern.fields[0]!r} (--label).",
-            DicotWarning,
-            stacklevel=3,
-        )
-    own: dict[str, dict[str, Any]] = {
-        name: {role: (f or {})[called[role]] for role in told} for name, f in found.items()
-    }
-    return {name: Tag(told=told, **fields) for name, fields in own.items()}
+        said = f"Say which field of {pattern.text!r} is the label or the group, such as label={pattern.fields[0]!r}"
+        warnings.warn(f"{said} (--label). None is used.", DicotWarning, stacklevel=3)
+    own = {name: (fields or {}).get for name, fields in found.items()}
+    return {name: Tag(get(called["label"]), get(called["group"]), told=told) for name, get in own.items()}
 
 
 def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping[str, Tag]) -> dict[str, Tag] | str:
@@ -164,12 +159,10 @@ def _checked(span: list[Any]) -> list[float | str]:
     times: list[float | str] = [
         t if isinstance(t, str) and not is_number(t) else float("nan" if t is None else t) for t in span
     ]
-    try:
+    with suppress(ValueError):
         first, last = (seconds_since(_EPOCH, time) for time in times)
         if len({type(time) for time in times}) == 1 and -np.inf < first < last < np.inf:
             return times
-    except ValueError:
-        pass
     raise InputError(
         f"A range from {span[0]} to {span[1]}. Give both in seconds or as dates in ISO 8601, the end behind the start."
     )

@@ -155,16 +155,12 @@ class Recordings:
         self._lock = Lock()
 
     def about(self) -> list[dict[str, Any]]:
-        """Return every recording with its number of windows."""
-        counts = np.bincount(self._rows_of).tolist()
-        return [
-            {"name": str(name), "windows": count, "lost": str(name) in self._series.lost}
-            for name, count in zip(self.names, counts, strict=True)
-        ]
+        """Return every recording, and whether it is lost."""
+        return [{"name": name, "lost": name in self._series.lost} for name in self.names.tolist()]
 
     def detail(self, number: int) -> Detail:
         """Return a recording with its levels of detail, which are made at the first look."""
-        name = self._name(number)
+        name = self.name(number)
         with self._lock:
             if number not in self._held:
                 track = self._series.track(int(self._firsts[number]))
@@ -186,7 +182,7 @@ class Recordings:
 
     def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions."""
-        name, rows = self._name(number), np.flatnonzero(self._rows_of == number)
+        name, rows = self.name(number), np.flatnonzero(self._rows_of == number)
         given, start, end = self._labels.given(), self._start[rows], self._end[rows]
         return {
             "ranges": [(*key[1:], label) for key, label in given.ranges.items() if key[0] == name],
@@ -203,13 +199,10 @@ class Recordings:
                 f"A range ends after it starts, within its recording, which goes from {detail.track.times[0]:g} to "
                 f"{detail.end:g} s; got {start:g} to {end:g}."
             )
-        return self._name(number), first, last
+        return self.name(number), first, last
 
-    def key(self, number: int, start: float, end: float) -> tuple[str, float, float]:
-        """Return the key of a range that is in the label store already, as it is."""
-        return self._name(number), start, end
-
-    def _name(self, number: int) -> str:
+    def name(self, number: int) -> str:
+        """Return the name of a recording; an error where there is none of this number."""
         if not 0 <= number < len(self.names):
             raise InputError(f"There is no recording {number}; the numbers are 0 to {len(self.names) - 1}.")
         return str(self.names[number])

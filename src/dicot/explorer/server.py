@@ -1,7 +1,9 @@
 """The explorer's server: on 127.0.0.1 alone, to whoever knows a token that is new at every start."""
 
 import base64
+import csv
 import hmac
+import io
 import json
 import re
 import secrets
@@ -17,7 +19,7 @@ from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
 from dicot.explorer.labelling import BY, CONFIRMED
 from dicot.explorer.page import INDEX, KINDS, Assets
-from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace
+from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace, harmless
 
 try:
     import uvicorn
@@ -315,7 +317,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
             raise InputError("A range that stays has a label, and one that goes has none.")
         changes: dict[Any, str | None] = {}
         if given.before is not None:
-            changes[whole.key(number, given.before.start, given.before.end)] = None
+            changes[whole.name(number), given.before.start, given.before.end] = None
         if given.after is not None:
             changes[whole.place(number, given.after.start, given.after.end)] = given.label
         workspace.labels.change(changes)
@@ -323,8 +325,12 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/api/ranges/{form}")
     def export_ranges(form: Literal["csv", "json"]) -> Response:
-        kind = {"csv": "text/csv", "json": "application/json"}[form]
-        return Response(workspace.labels.exported(form, workspace.whole().begun()), media_type=kind)
+        text = workspace.labels.exported(form, workspace.whole().begun())
+        if form == "json":
+            return Response(text, media_type="application/json")
+        lines = ([harmless(cell) for cell in line] for line in csv.reader(io.StringIO(text)))
+        csv.writer(out := io.StringIO(), lineterminator="\n").writerows(lines)
+        return PlainTextResponse(out.getvalue(), media_type="text/csv")
 
     return app
 

@@ -36,8 +36,6 @@ MANY = 2000  # windows from which an accuracy is measured once, not five times o
 DIGITS = 6  # of a value that is drawn
 
 Codes = NDArray[np.int32] | NDArray[np.float32] | NDArray[np.float64]
-Numbers = NDArray[np.float32] | NDArray[np.float64]
-SAME, DIFFERS, ALONE, OTHER = range(4)  # what two people say of a window
 
 
 class Colouring(NamedTuple):
@@ -120,7 +118,7 @@ class ExplorerWorkspace:
             made["prediction"] = lambda: Colouring("Prediction", labels.codes(found.label), labels.names())
             made["confidence"] = lambda: Colouring("Confidence", found.confidence)
         for name, other in self.others.items():
-            made[name] = partial(self._others_labels, f"Label: {name}", other)
+            made[f"by {name}"] = partial(self._others_labels, name, other)
             made[f"with {name}"] = partial(self._agreement, name, other)
         numbers = [str(number + 1) for number in range(seen.n_clusters)]
         made["cluster"] = lambda: Colouring("Cluster", seen.cluster, numbers)
@@ -134,16 +132,14 @@ class ExplorerWorkspace:
             made["time"] = lambda: Colouring("Time (UTC)", _since_1970(time), kind="time")
         return made
 
-    def _others_labels(self, title: str, other: HandLabels) -> Colouring:
-        return Colouring(title, self.labels.codes(other.by_hand()), self.labels.names())
+    def _others_labels(self, name: str, other: HandLabels) -> Colouring:
+        return Colouring(f"Label: {name}", self.labels.codes(other.by_hand()), self.labels.names())
 
     def _agreement(self, name: str, other: HandLabels) -> Colouring:
         """Say of every window whether somebody else gives it the same label."""
         mine, theirs = self.labels.by_hand(), other.by_hand()
-        said = np.full(len(self), -1, np.int32)
-        said[(mine != "") & (theirs == "")], said[(mine == "") & (theirs != "")] = ALONE, OTHER
-        both = (mine != "") & (theirs != "")
-        said[both] = np.where(mine[both] == theirs[both], SAME, DIFFERS)
+        cases = [(mine == "") & (theirs == ""), theirs == "", mine == "", mine == theirs]
+        said = np.select(cases, [-1, 2, 3, 0], 1).astype(np.int32)
         return Colouring(f"Agreement: {name}", said, ["same", "differs", "only here", f"only {name}"])
 
     def stores(self) -> list[dict[str, Any]]:
@@ -151,7 +147,7 @@ class ExplorerWorkspace:
         mine, out = self.labels.by_hand(), []
         for name, other in self.others.items():
             theirs = other.by_hand()
-            told: dict[str, Any] = {"name": name, "count": int(np.count_nonzero(theirs != "")), "both": 0}
+            told: dict[str, Any] = {"name": name, "both": 0}
             if ((mine != "") & (theirs != "")).any():
                 found = agreement(mine, theirs)
                 kappa = None if np.isnan(found.kappa) else found.kappa

@@ -39,6 +39,7 @@ WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**32}
 LARGEST_SHARE = 1 / 8  # of the memory that torch may take of a GPU: there may be other processes beside this one
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
+ENOUGH_CASES = 4_000  # for vectors of an exact length: time grows with the cube, and more made none better
 # Banks that have contests between kernels beside the shares of time steps: how many shares, and groups of kernels.
 MIXED = {"mixed": (2_016, N_GROUPS), "small": (1_008, N_GROUPS // 2)}
 AUTO = "auto"  # "mixed" for one channel, "small" for more, where it costs less and serves as well
@@ -538,12 +539,13 @@ def fit_composition(
     seed: int = 0,
     **options: Unpack[PassOptions],
 ) -> Composition:
-    """Fit the parts that are asked for on training cases (N, C, T), or on 10,000 of them that the seed draws.
+    """Fit the parts that are asked for on training cases (N, C, T), or of many on some that the seed draws.
 
     The options are those of the pass that a compression needs.
     """
-    if len(x) > MOST_CASES:
-        x = _Drawn(x, np.sort(np.random.default_rng([seed, MOST_CASES]).choice(len(x), MOST_CASES, replace=False)))
+    most = ENOUGH_CASES if length else MOST_CASES
+    if len(x) > most:
+        x = _Drawn(x, np.sort(np.random.default_rng([seed, most]).choice(len(x), most, replace=False)))
     if bank == AUTO:
         bank = "mixed" if x.shape[1] == 1 else "small"
     n_shares, n_groups = MIXED[bank] if isinstance(bank, str) else (bank, 0)

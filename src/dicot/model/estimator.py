@@ -119,7 +119,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         "auto": "mixed" for one channel and "small" for more; 0: none.
         "levels": mean, range, trend, deviation and roughness of each channel.
         "length": compress the vectors to exactly so many numbers, 2,048 or fewer, by principal components of the
-        training cases (10,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
+        training cases (4,000 of them at most), and "n_components" to at most so many and fewer than cases; 0: as they
         are.
         "precision": of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     prepare : how input becomes cases, a mapping of some of these names.
@@ -220,23 +220,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         return target
 
     def embed_folder(
-        self, source: Source, window: str | int | None = None, stride: str | int = "50%", **options: Any
+        self, source: Source, window: str | int, stride: str | int = "50%", **options: Any
     ) -> pd.DataFrame:
         """Return a frame with one row per window of recordings: where and when it is, and its vector.
 
-        Its columns are those of `Windows.to_pandas` and one of float32 for each feature: v0, v1 and so on.
-
-        Parameters
-        ----------
-        source, window, stride, options : as for `Windows.from_folder`; without a window that of the fit, and without
-            channels those of the fit
+        Its columns are those of `Windows.to_pandas` and one of float32 for each feature: v0, v1 and so on. Arguments
+        are those of `Windows.from_folder`; channels that nobody says are those of the fit.
         """
         check_is_fitted(self)
-        channels = {} if self.preparation_.channels is None else {"channels": self.preparation_.channels}
-        window = (self.preparation_.n_times or None) if window is None else window
-        if window is None:
-            raise InputError('Say how long a window is: window="2.56s". This model takes any length.')
-        windows = Windows.from_folder(source, window, stride, **{**channels, **options})
+        windows = Windows.from_folder(source, window, stride, **{"channels": self.preparation_.channels, **options})
         vectors = self.transform(windows)
         names = [f"v{number}" for number in range(vectors.shape[1])]
         return pd.concat([windows.to_pandas(), pd.DataFrame(vectors, columns=names)], axis=1)

@@ -21,7 +21,8 @@ from dicot.model.fewlabels import FewLabelClassifier, Head
 if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder
 
-FORMAT, FORMAT_VERSION = "dicot-stream", 1
+FORMAT = "dicot-stream 1"
+SETTINGS = ("window", "stride", "rate", "gap", "n_channels")  # that a state has in common with its stream
 RECENT = 63  # steps between time stamps that tell the rate of a stream
 
 
@@ -37,8 +38,6 @@ class StreamedWindow(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """All that later windows depend on."""
-
     values: Array  # (n, C) samples that are still needed
     times: Seconds  # (n,)
     recent: Seconds  # the last steps between time stamps, in usual steps
@@ -94,6 +93,11 @@ class Stream:
         self.channels, self.n_channels = known.channels, known.n_channels
         head = Head.load(head) if isinstance(head, str | Path) else head
         self.head, self.detector = head.head_ if isinstance(head, FewLabelClassifier) else head, detector
+        self.classes: tuple[Any, ...] = getattr(self.model if self.head is None else self.head, "classes", ())
+        width = self.model.n_features if isinstance(self.model, OnnxEmbedder) else self.model._n_features_out
+        if self.head is not None and self.head.n_features != width:
+            said = f"The classifier takes vectors of {self.head.n_features} numbers; this model makes {width}."
+            raise InputError(f"{said} Train it on vectors of this very model: dicot embed, dicot classify --save.")
         self._held = _Held(np.empty((0, self.n_channels)), np.empty(0), np.empty(0))
         if self.n_channels:  # the first window shall not take longer than others, and what does not fit is told now
             self._answer(np.zeros((self.window, self.n_channels)), np.arange(self.window) / 1.0)
@@ -131,10 +135,7 @@ class Stream:
     def state(self) -> dict[str, Any]:
         """Return all that later windows depend on, but for the model, as plain data for JSON."""
         held = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in self._held._asdict().items()}
-        return {"format": FORMAT, "format_version": FORMAT_VERSION, **self._settings(), **held}
-
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("window", "stride", "rate", "gap", "n_channels")}
+        return {"format": FORMAT, **{name: getattr(self, name) for name in SETTINGS}, **held}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         try:
@@ -142,14 +143,14 @@ class Stream:
             values, times, recent = (np.array(state[name], np.float64) for name in ("values", "times", "recent"))
             values, counts = values.reshape(len(times), n_channels), (int(state["skip"]), int(state["seen"]))
             sound = np.isfinite([*values.ravel(), *times, *recent, last or 0.0]).all() and min(counts) >= 0
-            if not sound or (state["format"], state["format_version"]) != (FORMAT, FORMAT_VERSION):
+            if not sound or state["format"] != FORMAT:
                 raise ValueError("another format, or numbers that cannot be")
             held = _Held(values, times, recent, *counts, last)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"This is no state of a stream ({brief(error)}). Pass what state() returned.") from error
-        if other := [name for name, own in self._settings().items() if own != 0 and state[name] != own]:
-            said = ", ".join(f"{name}={state[name]}, not {getattr(self, name)}" for name in other)
-            raise InputError(f"The state is of another stream ({said}). Make this one with the same settings.")
+        for name in SETTINGS:
+            if (own := getattr(self, name)) != 0 and state.get(name) != own:  # 0: any number of channels
+                raise InputError(f"The state is of a stream with {name}={state.get(name)}; this one has {own}.")
         self._held, self.n_channels = held, n_channels
 
     def _checked(self, samples: Any) -> Array:
@@ -167,10 +168,10 @@ class Stream:
             raise InputError(f"push takes (time steps, {wanted} channels); got {array.shape}.{turned}")
         if len(bad := np.argwhere(~np.isfinite(array))):
             step, channel = bad[0].tolist()
-            raise InputError(
-                f"Time step {step} of this push has {array[step, channel]} in channel {channel}. Fill it in, or leave "
-                "such time steps out and pass times=: then a new stretch begins behind them."
+            said = (
+                f"Time step {step} of this push has {array[step, channel]} in channel {channel}. Fill it in, or leave"
             )
+            raise InputError(f"{said} out such time steps and pass times=: then a new stretch begins behind them.")
         return array.astype(np.float64)
 
     def _timed(self, times: Any, n: int) -> tuple[Seconds, Seconds, list[int]]:
@@ -179,37 +180,24 @@ class Stream:
             raise InputError("Time stamps need a rate, which tells what a gap is. Say rate= when you make the stream.")
         stamps, last = check_stamps(times, n, "times"), self._held.last
         if last is not None and stamps[0] <= last:
-            raise InputError(
-                f"times must increase; {stamps[0]:.15g} s came after {last:.15g} s. Push in order of time."
-            )
+            raise InputError(f"times must increase; {stamps[0]:.15g} s came after {last:.15g} s. Push in order.")
         steps = np.diff(stamps, prepend=stamps[0] if last is None else last) * self.rate
         recent = np.concatenate([self._held.recent, steps[int(last is None) :]])[-RECENT:]
         usual = recent[recent <= self.gap]
         if len(recent) == RECENT and (2 * len(usual) < RECENT or abs(float(usual.mean()) - 1) > OTHER_RATE):
             own = self.rate / float(np.median(recent))
-            raise InputError(
-                f"times have {own:.4g} steps per second; the rate is {self.rate:g}. Resample, or say rate=."
-            )
+            raise InputError(f"times have {own:.4g} steps per second; the rate is {self.rate:g}. Resample first.")
         return stamps, recent, np.flatnonzero(steps > self.gap).tolist()
 
     def _answer(self, values: Array, times: Seconds) -> StreamedWindow:
-        case, head = convert(np.ascontiguousarray(values.T)[None]).whole(), self.head  # rounded as cut windows are
-        chances, label, chance, p = None, None, None, None
-        if head is None and isinstance(self.model, OnnxEmbedder) and self.model.classes:
-            (vectors, chances), classes = self.model.transform_and_predict(case, layout="nct"), self.model.classes
+        case: Any = convert(np.ascontiguousarray(values.T)[None]).whole()  # rounded as cut windows are
+        if self.head is None and self.classes and isinstance(self.model, OnnxEmbedder):
+            vectors, chances = self.model.transform_and_predict(case, layout="nct")
         else:
             vectors = self.model.transform_into(case, new_rows, layout="nct")
-        if head is not None:
-            if head.n_features != vectors.shape[1]:
-                said = (
-                    f"The classifier takes vectors of {head.n_features} numbers; this model makes {vectors.shape[1]}."
-                )
-                raise InputError(f"{said} Train it on vectors of this very model: dicot embed, dicot classify --save.")
-            chances, classes = head.predict_proba(vectors), head.classes
-        if chances is not None:
-            best = int(chances[0].argmax())
-            label, chance = classes[best], float(chances[0, best])
-        if self.detector is not None:
-            p = float(self.detector.p_values(vectors)[0])
+            chances = np.ones((1, 1)) if self.head is None else self.head.predict_proba(vectors)
+        best = int(chances[0].argmax())
+        label, chance = (self.classes[best], float(chances[0, best])) if self.classes else (None, None)
+        p = None if self.detector is None else float(self.detector.p_values(vectors)[0])
         start, end = without_noise(np.array([times[0], times[-1] + 1 / (self.rate or 1.0)]), self.rate).tolist()
         return StreamedWindow(start, end, vectors[0], label, chance, p)

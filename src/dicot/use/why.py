@@ -1,10 +1,8 @@
 """Why a window is what it is said to be: which channel and which stretch of time made the difference.
 
-By occlusion on the frozen encoder: a piece of one channel is replaced, the window is embedded again, and the difference
-in some number, the target, is the piece's effect. In its place comes the stretch of the same channel that fits best
-between the values beside it, so that the window stays one that could have been measured: the encoder would see the
-jumps of a mean, or the calm of a straight line, as events. A whole channel is replaced by that of windows that the
-window is compared with: its neighbours, windows of other classes, or the one that it is held against.
+A piece of one channel is replaced, the window is embedded again, and the change of some number is the piece's effect.
+In its place comes the stretch of the same channel that fits best there, so that the window stays one that could have
+been measured: the encoder would see the jumps of a mean, or the calm of a straight line, as events.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ REFERENCES = 8  # windows that a whole channel is taken from
 MOST = 2_000  # windows that a classifier or a detector is fitted on: more would take seconds for a look
 
 
-class Target(NamedTuple):
+class Explained(NamedTuple):
     """A number that a vector has, and what it is."""
 
     name: str
@@ -58,7 +56,7 @@ class Why(NamedTuple):
 
 
 def explain(
-    model: TimeSeriesEmbedder | OnnxEmbedder, window: Array, target: Target, *, reference: Array | None = None
+    model: TimeSeriesEmbedder | OnnxEmbedder, window: Array, target: Explained, *, reference: Array | None = None
 ) -> Why:
     """Replace each piece of each channel of a window (C, T) in turn, and say how the target changes.
 
@@ -109,19 +107,15 @@ def _line(channel: Array, first: int, stop: int) -> Array:
 
 def target_of(
     x: Array, row: int, labels: Array | None = None, leave_out: Any = (), asked: str | int | None = None
-) -> Target:
-    """Choose what is explained of a window among vectors x (N, F).
+) -> Explained:
+    """Choose what is explained of a window among vectors x (N, F), of which some have labels (N,).
 
-    Parameters
-    ----------
-    labels : (N,) those that are known
-    leave_out : rows that overlap the window; neither they nor the window itself are learned from
-    asked : "outlier", for its distance from the other windows; a label, for the probability of this class, or the
-        distance from its mean where it is the only one; a row, for the distance from that window. None is the most
-        probable class where there are labels of two, and else "outlier"
+    `asked` is "outlier", for its distance from the other windows; a label, for its probability, or the distance from
+    its mean where it is the only one; or a row, for the distance from that window. None is the most probable label
+    where there are two, and else "outlier". The window, and rows to `leave_out` that overlap it, are not learned from.
     """
     if isinstance(asked, int | np.integer):
-        return Target(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
+        return Explained(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
     others, texts = np.setdiff1d(np.arange(len(x)), [row, *leave_out]), np.array([""] * len(x))
     if labels is not None:
         texts = np.where(labelled(labels), as_text(labels), "")
@@ -130,17 +124,17 @@ def target_of(
     if asked == "outlier" or (asked is None and len(classes) < 2):
         detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[_some(others)])
         near = others[np.argsort(_cosine(x[others], x[row]), kind="stable")[:REFERENCES]]
-        return Target("distance from the other windows", lambda z: -detector.score_samples(z), near)
+        return Explained("distance from the other windows", lambda z: -detector.score_samples(z), near)
     if asked is not None and asked not in classes:
         raise InputError(f"No other window has the label {asked!r}. {did_you_mean(asked, [*classes, 'outlier'])}")
     if len(classes) < 2:
         mean = x[named].mean(axis=0)
-        return Target(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), _some(named, REFERENCES))
+        return Explained(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), _some(named, REFERENCES))
     learned = _some(named)
     head = FewLabelClassifier(spreading="none").fit(x[learned], texts[learned]).head_
     best = int(head.predict_proba(x[row][None])[0].argmax()) if asked is None else [*head.classes].index(asked)
     rows = _some(named[texts[named] != head.classes[best]], REFERENCES)
-    return Target(f"probability of {head.classes[best]}", lambda z: head.predict_proba(z)[:, best], rows)
+    return Explained(f"probability of {head.classes[best]}", lambda z: head.predict_proba(z)[:, best], rows)
 
 
 def nearest_labelled(

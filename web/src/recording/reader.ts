@@ -90,6 +90,7 @@ export class Reader {
     );
     startHand(this.canvas, () => this.desk());
     new ResizeObserver(() => this.draw()).observe(this.body);
+    addEventListener("pagehide", () => this.write());
     dark.listen(() => this.draw());
     session.about.listen(() => void this.reload()); // after every change of labels or predictions, here or elsewhere
     this.keys = this.table(step);
@@ -316,7 +317,8 @@ export class Reader {
     const { low, high } = this.range(channel);
     const [middle, half] = [(low + high) / 2, ((high - low) / 2) * factor];
     const name = this.tiles?.about.channels[channel] ?? "";
-    this.scale.set(name, { low: middle - half, high: middle + half });
+    const short = (value: number): number => Number(value.toPrecision(6));
+    this.scale.set(name, { low: short(middle - half), high: short(middle + half) });
     this.draw();
   }
 

@@ -4,7 +4,6 @@ import type { Labels } from "../source";
 
 export interface RecordingName {
   name: string;
-  windows: number;
   /** Whether its file is missing or has changed. */
   lost: boolean;
 }

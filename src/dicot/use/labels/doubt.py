@@ -65,8 +65,7 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
     judged = np.flatnonzero(fold >= 0)
     if not len(judged):
         raise InputError(
-            "No label could be checked: each class needs labels in two folds. Label more cases, in two groups where "
-            "there are groups."
+            "No label could be checked. Label more cases of two classes, in two groups where there are any."
         )
     chances, right = _trusted(scores[judged], truth[judged])
     best = chances.argmax(axis=1)
@@ -77,17 +76,9 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
         rest, asked = np.flatnonzero(fold != number), chosen[fold[chosen] == number]
         search = NearestNeighbors(n_neighbors=min(NEAR, len(rest)), algorithm="brute").fit(z[rest])
         near |= dict(zip(asked.tolist(), known[rest][search.kneighbors(z[asked])[1]].tolist(), strict=True))
-    columns = (
-        known[chosen],
-        classes[truth[chosen]],
-        right[doubtful],
-        classes[best[doubtful]],
-        chances.max(axis=1)[doubtful],
-    )
-    said = zip(
-        *(values.tolist() for values in columns), map(tuple, map(near.__getitem__, chosen.tolist())), strict=True
-    )
-    return [Doubt(*one) for one in said]
+    guess, certain, reasons = classes[best[doubtful]], chances.max(axis=1)[doubtful], [tuple(near[at]) for at in chosen]
+    columns = known[chosen], classes[truth[chosen]], right[doubtful], guess, certain
+    return [Doubt(*one) for one in zip(*(values.tolist() for values in columns), reasons, strict=True)]
 
 
 def _discriminants(z: Floats, numbers: Rows, asked: Floats) -> Floats:
@@ -105,17 +96,16 @@ def _trusted(scores: Floats, truth: Rows) -> tuple[Floats, Floats]:
 
     A temperature and the share of wrong labels are those that make the given labels most likely.
     """
-    rows, others = np.arange(len(truth)), scores.shape[1] - 1
 
     def parts(settings: Floats) -> tuple[Floats, Floats, Floats]:
         chances, wrong = softmax(scores / np.exp(settings[0]), axis=1), expit(settings[1])
-        own = chances[rows, truth]
-        return chances, (1 - wrong) * own, wrong * (1 - own) / others
+        own = chances[np.arange(len(truth)), truth]
+        right = (1 - wrong) * own
+        return chances, right, right + wrong * (1 - own) / (scores.shape[1] - 1) + SMALLEST
 
     def loss(settings: Floats) -> float:
-        _, right, wrong = parts(settings)
-        return -float(np.log(right + wrong + SMALLEST).mean())
+        return -float(np.log(parts(settings)[2]).mean())
 
     fits = [minimize(loss, (start, -3.0), method="Nelder-Mead") for start in (0.0, 2.0)]
-    chances, right, wrong = parts(min(fits, key=lambda fit: float(fit.fun)).x)
-    return chances, right / (right + wrong + SMALLEST)
+    chances, right, either = parts(min(fits, key=lambda fit: float(fit.fun)).x)
+    return chances, right / either

@@ -20,8 +20,7 @@ UPLOADED = re.compile(r"[0-9a-f]{8}-")  # what Label Studio writes before the na
 def to_label_studio(ranges: Iterable[tuple[str, Any, Any, Any]], begun: Mapping[str, float]) -> str:
     """Write ranges (recording, start, end, label) as tasks that Label Studio imports.
 
-    Times are milliseconds since 1970 in recordings whose beginning is known, as it has them for time stamps, and else
-    the seconds from the beginning. The labelling interface calls its labels "label" and its series "ts".
+    Times are milliseconds since 1970 where it is known when a recording began, and else seconds from its beginning.
     """
     tasks: dict[str, list[dict[str, Any]]] = {}
     for recording, start, end, label in ranges:

@@ -111,19 +111,10 @@ class LabelStore:
         self.change({key: _label(label, key) for key, label in zip(checked, labels, strict=True)}, by)
 
     def change(self, labels: Mapping[Key, Label | None], by: str = "") -> None:
-        """Give some keys a label and take it from others, whose label is None, in one call that one undo takes back."""
+        """Give some keys a label and take it from others, whose label is None: one call, one undo. So edges move."""
         given = [None if label is None else _label(label, key) for key, label in labels.items()]
         with self._transaction():
             self._append(dict(zip(_checked_keys(labels), given, strict=True)), by)
-
-    def move(self, key: Key, new_key: Key, by: str = "") -> None:
-        """Give the label of one key to another, as where an edge of a range is moved; one undo takes it back."""
-        old, new = _checked_key(key), _checked_key(new_key)
-        with self._transaction():
-            label = self._label_of(old)
-            if label is None:
-                raise InputError(f"{self.path} has no label for {key!r}. Move only what has a label.")
-            self._append({old: None, new: label}, by)
 
     def remove(self, keys: Sequence[Key], by: str = "") -> None:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
@@ -183,12 +174,9 @@ class LabelStore:
         return [LabelChange(key, *(row[name] for name in LabelChange._fields[1:])) for key, row in rows]
 
     def export(self, path: str | Path, begun: Mapping[str, float] | None = None) -> int:
-        """Write the current labels to a .csv or a .json, whole or not at all, and return how many there are.
+        """Write the current labels to a .csv, or a .json for Label Studio, and return how many there are.
 
-        Parameters
-        ----------
-        path : a .csv as `to_csv` has it, or a .json for Label Studio
-        begun : recording -> its beginning in seconds since 1970, where it is known
+        `begun` says when recordings began, in seconds since 1970, where it is known.
         """
         path = Path(path)
         if path.suffix not in (".csv", ".json"):
@@ -212,9 +200,8 @@ class LabelStore:
         writer.writerow([*COLUMNS, *clock, "by", "at"])
         for key, row in rows:
             place, origin = _seconds(key), begun.get(row["recording"])
-            known = None if place is None or origin is None else [_utc(origin + time) for time in place]
-            times = (known or ["", ""]) if begun else []
-            writer.writerow([*(row[name] for name in (*COLUMNS[:3], "new")), *times, row["by"], row["at"]])
+            known = [""] * len(clock) if place is None or origin is None else [_utc(origin + time) for time in place]
+            writer.writerow([*(row[name] for name in (*COLUMNS[:3], "new")), *known, row["by"], row["at"]])
         return text.getvalue()
 
     def to_json(self, begun: Mapping[str, float]) -> str:
