@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import MissingExtraError
-from dicot.explorer.kept import _read, clusters, n_clusters, outlier_scores, overview_file, read_or_make
+from dicot.explorer.kept import _read, clusters, n_clusters, outlier_scores, read_or_make
 from dicot.explorer.workspace import open_workspace
 from dicot.store.vectors import Vectors, read_vectors
 from dicot.use import projection
@@ -47,13 +47,32 @@ def test_the_same_vectors_give_the_same_bytes(tmp_path: Path) -> None:
     assert files[0].read_bytes() == files[1].read_bytes() and files[0].name == files[1].name
 
 
+def test_what_was_there_stays_in_place_when_windows_are_appended(tmp_path: Path) -> None:
+    x, path, said = blobs(120), tmp_path / "v.npz", list[str]()
+    places = {"recording": np.repeat(["a", "b"], 60), "start": np.arange(120.0), "end": np.arange(120.0) + 1}
+    rows = np.arange(120) < 90
+    first = read_or_make(path, Vectors(x[rows], **{name: one[rows] for name, one in places.items()}), 0, said.append)
+    order = np.random.default_rng(0).permutation(120)  # new recordings may come between the old ones
+    whole = Vectors(x[order], **{name: one[order] for name, one in places.items()})
+    second = read_or_make(path, whole, 0, said.append)
+    old = order < 90
+    assert (second.points[old] == first.points[order[old]]).all()
+    assert (second.cluster[old] == first.cluster[order[old]]).all() and second.n_clusters == first.n_clusters
+    centres = np.stack([first.points[start::3].mean(axis=0) for start in range(3)])
+    nearest = np.linalg.norm(second.points[:, None] - centres, axis=2).argmin(axis=1)
+    assert (nearest[~old] == order[~old] % 3).all(), "each new window lies among its like"
+    np.testing.assert_array_equal(second.outlier, outlier_scores(whole))
+    assert "30 window(s) that were appended" in said[-2] and not any("anew" in one for one in said)
+    assert (read_or_make(path, whole, 0, print).points == second.points).all()
+
+
 def test_other_vectors_have_another_map(tmp_path: Path) -> None:
-    x = blobs()
-    changed = x.copy()
-    changed[7, 3] += 1e-3
-    grouped = Vectors(x, group=np.arange(90) % 5)
-    names = {overview_file(tmp_path / "v.npz", one).name for one in (Vectors(x), Vectors(changed), grouped)}
-    assert len(names) == 3
+    x, path, said = blobs(), tmp_path / "v.npz", list[str]()
+    first = read_or_make(path, Vectors(x[:50]), 0, print)
+    read_or_make(path, Vectors(x), 0, said.append)
+    assert any("anew" in one and str(kept_in(tmp_path)[0]) in one for one in said), "nearly half were placed"
+    other = read_or_make(path, Vectors(x[:50] ** 2), 0, print)
+    assert other.own.all() and (other.points != first.points).any()
 
 
 def test_a_file_that_is_no_map_of_these_vectors_is_made_again(folder: Path) -> None:
@@ -63,16 +82,17 @@ def test_a_file_that_is_no_map_of_these_vectors_is_made_again(folder: Path) -> N
     for change in (
         {"format": np.array("something else")},
         {"points": arrays["points"][:-1]},
+        {"own": arrays["own"].astype(float)},
         {"points": np.full((n, 2), np.nan, np.float32)},
         {"cluster": np.full(n, 99, np.int32)},
         {"n_clusters": np.array([2, 3])},
         {"title": np.array([None, "object"], object)},
     ):
         np.savez(place, **{**arrays, **change})
-        assert _read(place, n) is None
+        assert _read(place) is None
     for content in (b"", b"no archive", whole[:200]):
         place.write_bytes(content)
-        assert _read(place, n) is None
+        assert _read(place) is None
     assert len(open_workspace(folder / "vectors.npz")) == n and place.read_bytes() == whole
 
 

@@ -151,3 +151,14 @@ def test_a_store(tmp_path: Path, kind: str) -> None:
         return ["corpus", "build", source, *cut, folder / "corpus"]
 
     survives(words, files_in, tmp_path)
+
+
+def test_predictions_and_a_page(tmp_path: Path) -> None:
+    source, head = recordings(tmp_path / "recordings", 12), tmp_path / "h.safetensors"
+    dicot("embed", source, "--window", "20", "--label", "activity", "--out", tmp_path / "v.parquet")
+    dicot("classify", tmp_path / "v.parquet", "--save", head)
+    survives(lambda folder: ["predict", head, source, "--out", folder / "p.parquet"], files_in, tmp_path)
+    for name in ("whole", "killed"):
+        shutil.rmtree(tmp_path / name)
+    call = ["monitor", tmp_path / "v.parquet", tmp_path / "v.parquet", "--out"]
+    survives(lambda folder: [*call, folder / "page.html"], lambda folder: [*files_in(folder)], tmp_path)

@@ -20,9 +20,11 @@ from dicot.cli.export import export
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
 from dicot.cli.listing import data, list_names
+from dicot.cli.monitor import monitor
 from dicot.cli.options import INTERRUPTED, Command, warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
+from dicot.cli.predict import predict
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
@@ -51,7 +53,7 @@ app = typer.Typer(
 for command in (pretrain, embed, evaluate, inspect, search, outliers, why):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
-for command in (classify, export, explore, report, paper):
+for command in (classify, predict, monitor, export, explore, report, paper):
     app.command(cls=Command)(command)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")
@@ -98,7 +100,7 @@ def plain_warnings() -> Iterator[None]:
 def main() -> None:
     """Exit code 0: done; 1: an error with a sentence that says what to do; 2: a wrong call; 130: interrupted.
 
-    3: this was one of several processes of a run, and another one has ended.
+    3: this was one of several processes of a run, and another one has ended. 4: `dicot monitor` raises an alarm.
     """
     try:
         app()

@@ -1,6 +1,5 @@
 """dicot classify: a label for every window, learnt from a few, and how far it can be trusted."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,7 @@ def classify(
     vectors: opt.VectorsArgument,
     labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the predictions.")] = None,
-    save: Annotated[Path | None, typer.Option(help="A .safetensors for `dicot export --classifier`.")] = None,
+    save: Annotated[Path | None, typer.Option(help="A .safetensors for `dicot predict` and `dicot export`.")] = None,
     drawn: Annotated[bool, typer.Option("--drawn", help="Labelled windows were drawn, not chosen.")] = False,
 ) -> None:
     """Predict a label for every window of VECTORS from the labels of some, and say how often that may be right.
@@ -35,6 +34,7 @@ def classify(
 
     from dicot.core.errors import naming
     from dicot.model.fewlabels import FewLabelClassifier, check_head_file
+    from dicot.store.predictions import head_for
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.accuracy import honest_accuracy
 
@@ -72,7 +72,7 @@ def classify(
         write_columns(out, {**part, **about, **said, **chances})
         typer.echo(f"Wrote {out}")
     if save is not None:
-        typer.echo(f"Wrote {replace(model.head_, model=known.model).save(save)}")
+        typer.echo(f"Wrote {head_for(model.head_, known).save(save)}")
 
 
 def _class_numbers(source: Path, given: "Array") -> "Array":

@@ -14,6 +14,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.embedding import EmbeddingRun
     from dicot.store.folder import Corpus
 
 BASE = "dicot-base"  # the model in the box that is used where none is named
@@ -78,26 +79,30 @@ def embed_source(
     if source.corpus is not None:
         _embed_corpus(embedder, model, source.corpus, out)
     elif source.recorded:
-        _embed_recordings(embedder, model, source, out, append)
+        embed_recorded(embedder, model, source, out, append)
     else:
         _embed_cases(embedder, model, source, out)
 
 
-def _embed_recordings(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool
-) -> None:
+def embed_recorded(
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool, **how: Any
+) -> "EmbeddingRun":
+    """Embed recordings and say what was done; `how` goes to `embed_recordings`."""
+    from dicot.model.box import BOX
     from dicot.store.embedding import embed_recordings
 
     data = source.data
-    done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), append=append)
+    how |= {"append": append, "model_at": next((n for n, path in BOX.items() if path == model), str(model.absolute()))}
+    done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
     if append and not done.added:
         typer.echo(f"Nothing is new: {out} has all {done.there} windows of {data}")
-        return
+        return done
     typer.echo(f"{data}: {done.added} cases -> {done.n_features} features")
     typer.echo(f"Wrote {out}" + (f", {done.there} windows before and {done.added} new ones" if done.there else ""))
+    return done
 
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:

@@ -19,7 +19,7 @@ def search(
     vectors: opt.VectorsArgument,
     like: Annotated[str | None, typer.Option(help=f"The window: {opt.AT}, such as monday@12.5, or its row.")] = None,
     other: Annotated[Path | None, typer.Option("--from", help="Where it is: other vectors, or a recording.")] = None,
-    model: Annotated[str | None, typer.Option(help="What embeds a recording: the model that made VECTORS.")] = None,
+    model: Annotated[str | None, typer.Option(help="Where the model of VECTORS is now, if it was moved.")] = None,
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     groups: Annotated[str | None, typer.Option(help="Only windows of these groups, separated by commas.")] = None,
@@ -91,7 +91,8 @@ def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "
         return asked, None
     if known.source is None or known.source.kind != "recordings":
         raise InputError(f"{vectors} does not say how recordings were cut for it. Embed {other}, and name its vectors.")
-    cut, embedder = windows_like(known.source, other), model_behind(known.model, model)
+    cut = windows_like(known.source, other)
+    embedder = model_behind(known.model, model or known.source.at or None)
     return Vectors(embedder.transform(cut), cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
 
 

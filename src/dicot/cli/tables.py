@@ -123,14 +123,15 @@ def draw(
     data: str | None,
     marked: int | None = None,
     shades: "Mapping[int, Array] | None" = None,
+    figure: str = "",
     first: "Sequence[DrawnWindow]" = (),
 ) -> None:
-    """Write the page: `first`, and the windows of these rows with what is said of each, and shades behind some."""
+    """Write the page: a figure, `first`, and the windows of these rows with what is said of each, shades behind some."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of
 
-    series = series_of(known, data, {}, path=vectors)
+    series: Any = series_of(known, data, {}, path=vectors) if rows else None
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
     shown = [*first]
     for row, facts in rows.items():
@@ -149,5 +150,6 @@ def draw(
         "version": f"dicot {__version__}",
         "command": shlex.join(["dicot", *sys.argv[1:]]),
     }
-    write_atomic(plot, windows_page(title, lead, shown, series.channels, facts_of_page).encode())
+    channels = () if series is None else series.channels
+    write_atomic(plot, windows_page(title, lead, shown, channels, facts_of_page, figure).encode())
     typer.echo(f"Wrote {plot}")

@@ -1,4 +1,7 @@
-"""What takes long and depends on the vectors alone, kept in a file beside them: map, clusters and outlier scores."""
+"""What takes long and depends on the vectors alone, kept in a file beside them: map, clusters and outlier scores.
+
+Windows that are appended later are placed into the map; those that were there stay exactly where they are.
+"""
 
 import hashlib
 import warnings
@@ -17,15 +20,18 @@ from dicot.core.errors import CalibrationWarning, InputError, OutputError
 from dicot.core.progress import Bar
 from dicot.core.storage import atomic_file
 from dicot.data.cases import Array, pieces, release
+from dicot.data.labels import as_text
 from dicot.data.npyfile import load_npz
 from dicot.store.vectors import Vectors
 from dicot.use import projection
 from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest
 
-FORMAT = "dicot explorer 2"
+FORMAT = "dicot explorer 3"
 SEED = 0
 REFERENCE = 10_000  # windows that outliers are told by; drawn where there are more
 MOST_CLUSTERS = 10  # where no label tells how many there are: as many as colours that can be told apart
+
+MANY = 1 / 3  # of the windows, placed into a map that was made without them: then a new one is suggested
 
 Say = Callable[[str], None]
 
@@ -39,17 +45,27 @@ class Overview:
     cluster: NDArray[np.int32]  # (N,) from 0, the largest first
     n_clusters: int  # that were looked for
     outlier: NDArray[np.float32] | None  # (N,) the larger the odder; None where there are too few windows to tell
+    key: NDArray[np.uint64]  # (N,) tells windows apart
+    own: NDArray[np.bool_]  # (N,) whether the map was made with a window, or it was placed later
 
 
-def overview_file(path: Path, known: Vectors, kind: str = "tsne") -> Path:
-    """Name the file that is kept beside the vectors: it holds a hash of what it was made of."""
-    digest = hashlib.sha256(f"{FORMAT} {kind} {known.x.shape}".encode())
+def overview_file(path: Path, kind: str = "tsne") -> Path:
+    """Name the file that is kept beside the vectors."""
+    return path.with_name(f"{path.stem}.explorer-{kind}.npz")
+
+
+def _keys(known: Vectors) -> NDArray[np.uint64]:
+    """Return a number for each window by its vector, its place and what it belongs together with."""
+    together = known.held_together(3)  # of which the outlier scores depend
+    told = [*(known.places() if known.placed else ()), *(() if together is None else (as_text(together[1]),))]
+    texts = [repr(row) for row in zip(*(one.tolist() for one in told), strict=True)] or [""] * len(known)
+    out = np.empty(len(known), np.uint64)
     for rows in pieces((len(known), 1, known.x.shape[1])):
-        digest.update(np.ascontiguousarray(known.x[rows], "<f4").tobytes())
+        for row, values in enumerate(known.x[rows], rows.start):
+            whole = hashlib.blake2b(np.ascontiguousarray(values, "<f4").tobytes() + texts[row].encode(), digest_size=8)
+            out[row] = int.from_bytes(whole.digest(), "little")
         release(known.x[rows])
-    if (together := known.held_together(3)) is not None:  # of which the outlier scores depend
-        digest.update("\n".join(map(str, together[1].tolist())).encode())
-    return path.with_name(f"{path.stem}.explorer-{digest.hexdigest()[:16]}.npz")
+    return out
 
 
 def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str = "tsne") -> Overview:
@@ -58,18 +74,27 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
     `n_classes` of known labels say how many clusters to look for; with less than two, a rule does. `kind` is that of
     the map, "tsne" or "umap".
     """
-    place, count = overview_file(path, known, kind), n_clusters(len(known), n_classes)
-    made = _read(place, len(known))
+    place, count, keys = overview_file(path, kind), n_clusters(len(known), n_classes), _keys(known)
+    made = _read(place)
+    same = made is not None and np.array_equal(made.key, keys)
+    if made is not None and not same:
+        made = _grown(made, known, keys)
     if made is not None:
-        say(f"Map: {made.title}; from {place}")
-        if made.n_clusters == count:
+        later = len(known) - np.count_nonzero(made.own)
+        said = f"; {later} window(s) that were appended are placed between the nearest others" * bool(later)
+        say(f"Map: {made.title}{said}; from {place}")
+        if later > MANY * len(known):
+            say(f"Warning: New kinds of windows may not stand apart. To make the map anew, remove {place}.")
+        if n_classes > 1 and made.n_clusters != count:
+            made = replace(made, cluster=clusters(known.x, count), n_clusters=count)
+        elif same:
             return made
-        made = replace(made, cluster=clusters(known.x, count), n_clusters=count)
     else:
         say(f"Making the map of {len(known):,} windows, once; of 5,000 and more it takes some minutes.")
         points, title = _map(known.x, kind)
         say(f"Map: {title}")
-        made = Overview(points, title, clusters(known.x, count), count, outlier_scores(known))
+        of_all = (outlier_scores(known), keys, np.ones(len(known), bool))
+        made = Overview(points, title, clusters(known.x, count), count, *of_all)
     facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
     try:
         with atomic_file(place) as file:
@@ -78,6 +103,29 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
     except OutputError as error:  # the folder may be read-only, and the map is there all the same
         say(f"Warning: the map is not kept, and will be made again at the next start. {error}")
     return made
+
+
+def _grown(old: Overview, known: Vectors, keys: NDArray[np.uint64]) -> Overview | None:
+    """Place windows that are new into the map of the others; None where less than half of its windows are there.
+
+    Points and clusters of the others stay. A new window lies between the three nearest that the map was made with, in
+    the cluster of the nearest. Outlier scores are computed anew: each compares a window with all others.
+    """
+    at = {key: row for row, key in enumerate(old.key.tolist())}
+    rows = np.array([at.get(key, -1) for key in keys.tolist()])
+    there, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    own = np.zeros(len(known), bool)
+    own[there] = old.own[rows[there]]
+    marks = np.flatnonzero(own)
+    if 2 * len(there) < len(old.key) or len(marks) < projection.MIN_CASES:
+        return None
+    points, cluster = np.empty((len(known), 2), np.float32), np.empty(len(known), np.int32)
+    points[there], cluster[there] = old.points[rows[there]], old.cluster[rows[there]]
+    if len(new):
+        z = projection.principal_components(known.x, seed=SEED)
+        points[new], nearest = projection.place(z, marks, points[marks], new)
+        cluster[new] = cluster[marks[nearest]]
+    return replace(old, points=points, cluster=cluster, outlier=outlier_scores(known), key=keys, own=own)
 
 
 def n_clusters(n_windows: int, n_classes: int) -> int:
@@ -128,15 +176,16 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
     return out
 
 
-def _read(place: Path, n: int) -> Overview | None:
+def _read(place: Path) -> Overview | None:
     """Read what was kept; None where there is no such file, or another one: it is made again then."""
     try:
         arrays = load_npz(place)
-        count = int(arrays["n_clusters"])
-        made = Overview(arrays["points"], str(arrays["title"]), arrays["cluster"], count, arrays.get("outlier"))
-        shapes = made.points.shape, made.cluster.shape, (n,) if made.outlier is None else made.outlier.shape
-        sound = str(arrays["format"]) == FORMAT and shapes == ((n, 2), (n,), (n,))
-        sound = sound and 0 <= made.cluster.min() <= made.cluster.max() < count
+        sound, n = str(arrays.pop("format")) == FORMAT, len(arrays["points"])
+        plain: dict[str, Any] = {name: arrays[name].item() for name in ("title", "n_clusters")}
+        made = Overview(**{"outlier": None, **arrays, **plain})
+        shapes = {one.shape for one in (made.cluster, made.outlier, made.key, made.own) if one is not None}
+        sound = sound and made.points.shape == (n, 2) and shapes == {(n,)} and made.own.dtype == bool
+        sound = sound and 0 <= made.cluster.min() <= made.cluster.max() < made.n_clusters
         return made if sound and np.abs(made.points).max() <= 1.001 else None  # NaN is not
     except (OSError, InputError, KeyError, TypeError, ValueError):
         return None

@@ -401,6 +401,7 @@ class Head:
     temperature: float = 1.0
     neighbours: Neighbours | None = None
     model: str | None = None  # the hash of the model whose embeddings it takes, where that is known
+    source: dict[str, Any] | None = None  # where this model is, and how recordings were cut for it: plain data
 
     @property
     def n_features(self) -> int:
@@ -424,6 +425,7 @@ class Head:
         check_head_file(path)
         arrays = {name: getattr(self, name) for name in REGRESSION}
         about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
+        about |= {} if self.source is None else {"source": self.source}
         if self.neighbours is not None:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             arrays["directions"] = np.eye(self.n_features) if arrays["directions"] is None else arrays["directions"]
@@ -451,10 +453,9 @@ class Head:
             if "places" in arrays:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
-            own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            head = cls(
-                known, **own, temperature=config["temperature"], neighbours=neighbours, model=config.get("model")
-            )
+            rest: dict[str, Any] = {name: arrays[name] for name in REGRESSION}
+            rest |= {name: config.get(name) for name in ("temperature", "model", "source")}
+            head = cls(tuple(config["classes"]), **rest, neighbours=neighbours)
         except ModelFileError:
             raise
         except Exception as error:  # whatever a damaged file leads to

@@ -79,6 +79,9 @@ def embed_recordings(
     options: Mapping[str, Any],
     *,
     append: bool = False,
+    model_at: str = "",
+    like: tuple[tuple[str, ...], float | None] | None = None,
+    more: Callable[[Array], Mapping[str, Array]] = lambda vectors: {},
 ) -> EmbeddingRun:
     """Cut recordings into windows, embed them and write vectors that know their place.
 
@@ -90,6 +93,9 @@ def embed_recordings(
     data : a folder, a pattern, a file or a list of these
     options : how recordings become windows, fields of Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
+    model_at : where the model is, for whoever needs it again
+    like : channels and rate that recordings must have; without it, those of what is appended to, or of each other
+    more : vectors (N, F) -> further columns (N,) of a .parquet
     """
     check_out(out)
     reading = Reading(**options)
@@ -105,14 +111,14 @@ def embed_recordings(
                 data,
                 reading,
                 only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags)),
-                known=None if held is None else (held.channels or (), held.rate),
+                known=like if held is None else (held.channels or (), held.rate),
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
             )
         cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
         places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
         facts = before | {name: facts[name] for name in stream.files}
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
-        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts)
+        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts, model_at)
         known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
 
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
@@ -139,7 +145,8 @@ def embed_recordings(
             left = LeftOut(*np.sum([note["left"] for note in notes.values()], axis=0).tolist())
             stream.warn(columns, left)
             arrays = {COLUMNS[name]: values for name, values in columns.items()}
-            write_vectors(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
+            x = rows.read()
+            write_vectors(out, {"": {"X": x, **arrays}}, replace(made, recordings=facts), more(x))
         shutil.rmtree(work.folder)
         there, added = 0 if old is None else len(old), 0 if new is None else len(new)
         n_recordings = len(np.unique(columns["recording"]))

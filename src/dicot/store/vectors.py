@@ -55,6 +55,7 @@ class MadeOf:
     stride: int | None = None  # in time steps
     # Name of each file of recordings -> what it held: `facts_of` tells it, "file" and "bytes" at least.
     recordings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    at: str = ""  # where the model was: a name in the box, or a path
 
     @classmethod
     def of_cases(cls, data: str, options: Mapping[str, Any], channels: Sequence[str] | None, model: str) -> "MadeOf":
@@ -87,7 +88,7 @@ class MadeOf:
             sound = (
                 made.kind in ("recordings", "file", "name")
                 and len(made.data) > 0
-                and all(isinstance(text, str) for text in (*made.data, *(made.channels or ()), made.model))
+                and all(isinstance(text, str) for text in (*made.data, *(made.channels or ()), made.model, made.at))
                 and all(is_whole(count, 1) for count in (made.n_times, made.stride) if count is not None)
                 and isinstance(made.options, dict)
                 and all(map(are_facts, made.recordings.values()))
@@ -353,8 +354,10 @@ def check_out(path: Path, suffixes: Sequence[str] = SUFFIXES) -> None:
     check_writable(path)
 
 
-def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> None:
-    """Write all parts into one .parquet or .npz, with what the vectors were made of."""
+def write_vectors(
+    path: Path, parts: Parts, made_of: MadeOf | None = None, more: Mapping[str, Array] | None = None
+) -> None:
+    """Write all parts into one .parquet or .npz, with what the vectors were made of; a .parquet has `more` columns."""
     check_out(path)
     for arrays in parts.values():
         for key, array in arrays.items():
@@ -365,7 +368,7 @@ def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> No
                 )
     said = None if made_of is None else json.dumps(made_of.to_dict(), sort_keys=True, allow_nan=False)
     with atomic_file(path) as file:
-        (_write_npz if path.suffix == ".npz" else _write_parquet)(file, parts, said)
+        _write_npz(file, parts, said) if path.suffix == ".npz" else _write_parquet(file, parts, said, more or {})
 
 
 def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
@@ -380,7 +383,7 @@ def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
                     member.write(np.ascontiguousarray(block).tobytes())
 
 
-def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
+def _write_parquet(file: BinaryIO, parts: Parts, source: str | None, more: Mapping[str, Array]) -> None:
     """Write one row per case: what is known of it, and its vector as a list of fixed length."""
     pa, pq = arrow()
     counts, n_features = [len(arrays["X"]) for arrays in parts.values()], next(iter(parts.values()))["X"].shape[1]
@@ -392,6 +395,7 @@ def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
             wide = name in SECONDS or values.dtype.kind == "f"
             kind = pa.timestamp("us", "UTC") if name in TIMES else None
             cells[name] = pa.array(values.astype(np.float64) if wide else values, kind, mask=~known)
+    cells |= {name: pa.array(values) for name, values in more.items()}
     kinds = {name: column.type for name, column in cells.items()}
     schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), n_features)})
     if source is not None:

@@ -141,15 +141,27 @@ def overview(
     points[rows] = placed
     others = np.setdiff1d(np.arange(len(z)), rows)
     if len(others):
-        search = NearestNeighbors(n_neighbors=NEAREST, algorithm="brute").fit(z[rows])
-        with threadpool_limits(1):
-            for part in pieces((len(others), 1, z.shape[1])):
-                distances, near = search.kneighbors(z[others[part]])
-                weights = 1 / np.maximum(np.square(distances), 1e-12)
-                weights /= weights.sum(axis=1, keepdims=True)
-                points[others[part]] = np.einsum("nk,nkd->nd", weights, placed[near])
+        points[others] = place(z, rows, placed, others)[0]
         title += f"; the others lie between their {NEAREST} nearest of these"
     return Projection(points, np.arange(len(z)), title)
+
+
+def place(
+    z: NDArray[np.float32], rows: NDArray[np.intp], points: Any, others: NDArray[np.intp]
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Put other rows of z (N, D) between the three that are nearest to them of `rows`, which lie at points (M, 2).
+
+    Returned are their points, and which of `rows` is the nearest.
+    """
+    out, first = np.empty((len(others), 2)), np.empty(len(others), np.intp)
+    search = NearestNeighbors(n_neighbors=min(NEAREST, len(rows)), algorithm="brute").fit(z[rows])
+    with threadpool_limits(1):
+        for part in pieces((len(others), 1, z.shape[1])):
+            distances, near = search.kneighbors(z[others[part]])
+            weights = 1 / np.maximum(np.square(distances), 1e-12)
+            weights /= weights.sum(axis=1, keepdims=True)
+            out[part], first[part] = np.einsum("nk,nkd->nd", weights, points[near]), near[:, 0]
+    return out, first
 
 
 def overview_steps(n: int, kind: str = "tsne") -> int:

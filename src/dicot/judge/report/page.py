@@ -160,8 +160,9 @@ def windows_page(
     windows: Sequence[DrawnWindow],
     channels: Sequence[str],
     facts: Facts,
+    figure: str = "",
 ) -> str:
-    """Draw windows (C, T) of the same channels; each channel has one scale on the whole page.
+    """Draw windows (C, T) of the same channels; each channel has one scale on the whole page. A figure stands above.
 
     The page is one file without scripts, follows light and dark, and has one column on a phone.
     """
@@ -177,6 +178,7 @@ def windows_page(
         title=title,
         lead=lead,
         facts=facts,
+        figure=figure,
         windows=[(window, list(zip(channels, tops, paths(window.values), strict=True))) for window in windows],
         scales=[(name, f"{low:.4g}", f"{high:.4g}") for name, (low, high) in zip(channels, scales, strict=True)],
         width=WIDTH,

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 FOLDS = 5
+MANY_LABELS = 500  # from which they are dealt out once
 LEVEL = 0.95
 FEW = 30  # labelled cases below which an interval is too wide to decide much, and its coverage is not to be relied on
 # A label counts as one case divided by this: held-out answers vary together, because their fits share labels, the
@@ -75,7 +76,7 @@ def honest_accuracy(
     y: Any,
     groups: Any = None,
     *,
-    repeats: int = 5,
+    repeats: int | None = None,
     suggested: bool = False,
     random_state: int = 0,
     group_name: str = "group",
@@ -106,7 +107,8 @@ def honest_accuracy(
     x : (N, F) embeddings of all cases, with and without a label
     y : (N,) labels; -1, NaN, None and the empty string stand for an unknown one
     groups : (N,) whose case it is, or None
-    repeats : how often the labelled cases are dealt out anew
+    repeats : how often the labelled cases are dealt out anew; by default five times, and once where there are 500 labels
+        or more: chance then matters little, and a fit takes seconds
     suggested : the labelled cases were chosen, by `suggest` or by hand, and not drawn at random: each class
         counts by its estimated share
     random_state : draws the folds
@@ -117,6 +119,7 @@ def honest_accuracy(
     classes, numbers = class_numbers(y, len(x))
     known = np.flatnonzero(numbers >= 0)
     truth, members = numbers[known], None
+    repeats = repeats or (5 if len(known) < MANY_LABELS else 1)
     if groups is not None:
         members = np.unique(check_groups(groups, len(x), "groups")[known], return_inverse=True)[1]
     warnings = _warnings(classes, truth, members, suggested, group_name)

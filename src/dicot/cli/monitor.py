@@ -1,0 +1,120 @@
+"""dicot monitor: whether a new week, device or class is still what the reference was."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.cli.tables import check_plot, draw, show_columns
+from dicot.core.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.data.cases import Array
+    from dicot.store.vectors import Vectors
+
+ALARM = 4  # exit code: something has changed
+TIMES = {"week": "%G-W%V", "day": "%Y-%m-%d"}
+
+
+def monitor(
+    reference: Annotated[Path, typer.Argument(help="Vectors of what is known to be fine.")],
+    new: Annotated[Path, typer.Argument(help="Vectors or predictions of what is new, by the same model.")],
+    out: Annotated[Path, typer.Option(help="The page, an .html.")],
+    by: Annotated[str | None, typer.Option(help="Compare parts of NEW: recording, group, label, week or day.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="What belongs together: group, recording, week, day or window.")
+    ] = None,
+    head: Annotated[Path | None, typer.Option(help="A saved classifier: compare shares of predicted classes.")] = None,
+    alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
+    top: Annotated[
+        int, typer.Option(min=0, help="How many windows to draw; 0: none, where recordings are not at hand.")
+    ] = 9,
+    data: opt.Series = None,
+) -> None:
+    """Compare NEW with REFERENCE: distances, shares of classes, a test for a change, and a page with pictures.
+
+    The test exchanges whole recordings, or groups where none is in both files: windows of one recording are no
+    independent evidence. --by label compares each class with the same class of the reference. Shares are those of
+    labels in both files, or of predictions by --head. Exit code 0: no change was found; 4: an alarm; 1: an error.
+    """
+    import numpy as np
+
+    from dicot.core.errors import naming
+    from dicot.judge.report.drift import columns_of, drift_figure, verdict
+    from dicot.model.fewlabels import Head
+    from dicot.store.vectors import read_vectors
+    from dicot.use.monitoring import compare
+
+    check_plot(out, data)
+    old, now = (read_vectors(path, finite=True) for path in (reference, new))
+    _refuse_other(f"{reference} was", old.model, old.x.shape[1], new, now)
+    own: set[str] = set()
+    classes = None if old.label is None or now.label is None else (old.label, now.label)
+    if head is not None:
+        kept = Head.load(head)
+        _refuse_other(f"The vectors of {head} were", kept.model, kept.n_features, new, now)
+        before, after = (np.array(kept.classes)[kept.predict_proba(one.x).argmax(axis=1)] for one in (old, now))
+        classes = before, after
+        own = {*((kept.source or {}).get("data", ()))} & {*(() if old.source is None else old.source.data)}
+        if own:
+            opt.warn(f"{head} was trained with {reference}, so shares of its predictions are shown and not tested.")
+    unit = unit or _usual_unit(old, now)
+    units = None if unit == "window" else (_values(reference, old, unit), _values(new, now, unit))
+    how: dict[str, Any] = {"units": units, "classes": None if by == "label" else classes, "alpha": alpha}
+    how["test_classes"] = not own
+    if by is not None:
+        how["parts"] = _values(new, now, by)
+    if by == "label":
+        how["reference_parts"] = _values(reference, old, by)
+    with naming(reference):
+        found = compare(old.x, now.x, **how)
+    told, said = columns_of(found, unit), verdict(found, unit)
+    show_columns(told)
+    typer.echo(said)
+    order = np.lexsort((-found.distance, found.outlier_p))
+    if now.recording is not None:  # the first of each recording
+        order = order[np.sort(np.unique(now.recording[order], return_index=True)[1])]
+    texts = {"p": found.outlier_p.round(3).astype(str), "distance": found.distance.round(2).astype(str)}
+    rows = {row: {name: str(values[row]) for name, values in texts.items()} for row in order[:top].tolist()}
+    lead = [said, f"Reference: {reference}, {len(old)} windows. New: {new}, {len(now)} windows."]
+    lead += [
+        ", ".join(f"{name} {text}" for name, text in zip(told, row, strict=True))
+        for row in zip(*told.values(), strict=True)
+    ]
+    lead += ["Below: the new windows that lie farthest from the reference, one of each recording."] * bool(rows)
+    figure = drift_figure(found)
+    draw(out, f"{new.name} against {reference.name}", lead, new, now, rows, data, figure=figure)
+    if found.alarms():
+        raise typer.Exit(ALARM)
+
+
+def _refuse_other(what: str, model: str | None, width: int, path: Path, known: "Vectors") -> None:
+    if width != known.x.shape[1] or (None not in (model, known.model) and model != known.model):
+        raise InputError(f"{what} made by another model than {path}: distances mean nothing. Embed both by one model.")
+
+
+def _usual_unit(old: "Vectors", new: "Vectors") -> str:
+    """Return groups where none is in both, or else recordings."""
+    groups = [set() if one.group is None else set(one.group.tolist()) for one in (old, new)]
+    if old.recording is None or new.recording is None:
+        raise InputError(
+            "The files do not say which windows belong together. If each counts for itself: --unit window."
+        )
+    return "group" if all(groups) and not groups[0] & groups[1] and groups[0] != set(old.recording) else "recording"
+
+
+def _values(path: Path, known: "Vectors", name: str) -> "Array":
+    """Return what a column says of each window; a week and a day are those of its start, in UTC."""
+    import numpy as np
+    import pandas as pd
+
+    values: Array | None = known.columns().get("start_time" if name in TIMES else name)
+    if values is None:
+        raise InputError(f"{path} does not say the {name} of its windows. Embed recordings that have one (--names).")
+    if name not in TIMES:
+        return values
+    times = pd.Series(values)
+    if times.isna().any():
+        raise InputError(f"{path}: row {int(times.isna().argmax())} has no date, so its {name} is not known.")
+    return np.array(times.dt.strftime(TIMES[name]))

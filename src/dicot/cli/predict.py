@@ -1,0 +1,95 @@
+"""dicot predict: a saved classifier on new recordings, without learning anything from them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.cli.embed import embed_recorded, hash_of, load_embedder
+from dicot.cli.sources import DataSource
+from dicot.cli.tables import show_columns
+from dicot.core.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.data.cases import Array
+    from dicot.model.fewlabels import Head
+
+
+@opt.reads
+def predict(
+    head: Annotated[Path, typer.Argument(help="What `dicot classify --save` wrote.")],
+    data: Annotated[str, typer.Argument(metavar="RECORDINGS", help="A folder, a pattern or a file of recordings.")],
+    out: Annotated[Path, typer.Option(help="A .parquet, one row per window.")],
+    ranges: Annotated[Path | None, typer.Option(help="A .csv of runs of equal predictions.")] = None,
+    append: Annotated[bool, typer.Option("--append", help="Embed only what is new.")] = False,
+    model: Annotated[str | None, typer.Option(help="Where HEAD's model is now, if it was moved.")] = None,
+    device: opt.Device = "auto",
+    *,
+    said: opt.Settings,
+) -> None:
+    """Predict the label of every window of RECORDINGS by a classifier that was saved; nothing is learnt from them.
+
+    HEAD knows its model and how recordings are cut. The table has recording, start and end of each window, the label
+    that is predicted, the probability of each class, p_CLASS, and the vectors, for `dicot monitor`, `explore` and
+    `outliers`. A run that was killed is continued by the same command.
+    """
+    import numpy as np
+
+    from dicot.core.errors import naming
+    from dicot.model.fewlabels import Head
+    from dicot.store.predictions import PREDICTED, reading_of, runs
+    from dicot.store.vectors import COLUMNS, MadeOf, check_out, read_vectors, write_columns, write_vectors
+
+    check_out(out, (".parquet",))
+    if ranges is not None:
+        check_out(ranges, (".csv",))
+    reading = said.take(*opt.READING)
+    said.rest()
+    kept = Head.load(head)
+    with naming(head):
+        made = None if kept.source is None else MadeOf.from_dict(kept.source)
+        own = reading_of(made)
+    path = _model_of(head, kept, model or ("" if made is None else made.at))
+    embedder = load_embedder(path, device, missing=reading.get("missing"))
+    source = DataSource(data, None, own | reading)
+    if not source.recorded:
+        raise InputError(
+            f"{head} was trained with cases of a file, not with recordings. Say how to cut these: --window."
+        )
+    like = None if made is None or made.channels is None else (made.channels, made.rate)
+    columns: dict[str, Array] = {}
+
+    def more(x: "Array") -> "dict[str, Array]":
+        chances = kept.predict_proba(x)
+        columns[PREDICTED] = np.array(kept.classes)[chances.argmax(axis=1)]
+        columns.update({f"p_{name}": chances[:, number] for number, name in enumerate(kept.classes)})
+        return columns
+
+    done = embed_recorded(embedder, path, source, out, append, like=like, more=more)
+    known = read_vectors(out)
+    if not done.added:  # by another classifier, it may be
+        arrays = {COLUMNS[name]: values for name, values in known.columns().items()}
+        write_vectors(out, {"": {"X": known.x, **arrays}}, known.source, more(known.x))
+    names, counts = np.unique(columns[PREDICTED], return_counts=True)
+    show_columns({"class": names, "windows": counts})
+    if ranges is not None:
+        merged = runs({**known.columns(), **columns})
+        write_columns(ranges, merged)
+        typer.echo(f"Wrote {ranges}: {len(merged['start'])} ranges")
+
+
+def _model_of(head: Path, kept: "Head", place: str) -> Path:
+    """Find the model of a classifier, which must be the very one whose vectors it was trained with."""
+    from dicot.model.box import BOX, in_box
+
+    if not place:  # older vectors and those of a corpus do not say it
+        place = next((name for name, path in BOX.items() if hash_of(path) == kept.model), "")
+    if not place or not (path := in_box(place)).exists():
+        raise InputError(f"{head} needs its model, and there is none at {place!r}. Say where it is: --model MODEL.")
+    if kept.model is not None and (found := hash_of(path)) != kept.model:
+        raise InputError(
+            f"{head} is of vectors of the model {kept.model[:12]}, and {path} is {found[:12]}. Name that very model by "
+            "--model, or train the classifier with vectors of this one: dicot embed, then dicot classify --save."
+        )
+    return path
