@@ -21,6 +21,8 @@ export class SelectionBar {
       this.bar.hidden = rows.length === 0;
       count.textContent = `${windows(rows.length)} selected`;
     });
+    // In a notebook the page lies in the frame of a widget, which hands the rows on.
+    if (parent !== window) session.selection.listen((rows) => parent.postMessage({ dicot: "selection", rows }, "*"));
   }
 
   /** Saves the selection, or everything labelled where nothing is selected. */

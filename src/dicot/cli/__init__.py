@@ -28,6 +28,7 @@ from dicot.cli.predict import predict
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
+from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
@@ -58,6 +59,7 @@ app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")
+app.add_typer(vectors, name="vectors")
 
 
 def _show_version(wanted: bool) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dicot.data.cases import Array
+    from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
     from dicot.store.vectors import Vectors
 
@@ -123,15 +124,16 @@ def draw(
     marked: int | None = None,
     shades: "Mapping[int, Array] | None" = None,
     figure: str = "",
+    first: "Sequence[DrawnWindow]" = (),
 ) -> None:
-    """Write the page: a figure, and the windows of these rows with what is said of each, and shades behind some."""
+    """Write the page: a figure, `first`, and the windows of these rows with what is said of each, shades behind some."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of
 
     series: Any = series_of(known, data, {}, path=vectors) if rows else None
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
-    shown = []
+    shown = [*first]
     for row, facts in rows.items():
         said = {name: cell(values[row]) for name, values in about.items() if cell(values[row])}
         title_of, span = f"row {row}", ("", "")

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, listed
 from dicot.data.cases import MISSING, Array
+from dicot.data.collection import Windows
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
 from dicot.data.readers import file_name_of, named_recordings, read_named
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
-from dicot.data.stream import is_as_before
+from dicot.data.stream import RecordingStream, is_as_before
 from dicot.data.timestamps import nearest, stretches
 from dicot.store.vectors import MadeOf, Vectors
 
@@ -291,3 +292,18 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
     return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
+
+
+def windows_like(made: MadeOf, path: Path) -> Windows:
+    """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
+    nothing = {"label": None, "group": None, "names": None, "table": ""}
+    how = {"channels": made.channels, "window": made.n_times, "stride": made.stride, "resample": made.rate is not None}
+    reading = Reading.from_dict(made.options).replace(**nothing, **how)
+    stream = RecordingStream(path, reading, known=(made.channels or (), made.rate))
+    cut = [windows for name in stream.files if (windows := stream.windows(name)) is not None]
+    if len(cut) == 1:
+        return cut[0]
+    raise InputError(
+        f"{path} must be one recording of at least {made.n_times} time steps without a gap, a window of these vectors; "
+        f"it has {listed([f'{name} of {n}' for name, n in stream.lengths.items()])}. Cut out a longer piece."
+    )

@@ -199,7 +199,9 @@ def are_vectors(path: str | Path) -> bool:
     if path.suffix == ".parquet":
         with open_parquet(path) as file:
             return "vector" in file.schema_arrow.names
-    names = npz_names(path) if path.suffix == ".npz" else []
+    if path.suffix != ".npz":
+        return False
+    names = npz_names(path)
     told = [name for name in ("X", *(f"X_{part}" for part in PARTS)) if name in names]
     return SOURCE in names or any(array.ndim == 2 for array in load_npz(path, told).values())
 
