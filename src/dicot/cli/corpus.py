@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.sources import say_table
 from dicot.core.errors import InputError
 
 corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
@@ -35,10 +36,12 @@ def build(
     """
     from dicot.core.processes.budget import said_bytes
     from dicot.store.build import build_corpus
+    from dicot.store.folder import SCHEME
 
     taken = said.take("time", "channels", "label", "group", "missing", *opt.CUTTING, "memory")
     options = _choices(sources) | taken
     said.rest()
+    say_table([one for one in sources if SCHEME not in one], options)
     if "window" not in options:
         raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,7 +8,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.corpus import describe
-from dicot.cli.sources import LOOKED_AT, alike, corpus_at
+from dicot.cli.sources import LOOKED_AT, alike, corpus_at, say_table
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
@@ -37,6 +37,8 @@ def inspect(
     from dicot.core.errors import listed
     from dicot.core.storage import write_atomic
     from dicot.data import Reading, inspect_recordings, suggest_windows
+    from dicot.data.inspection import names_sentence
+    from dicot.data.readers import named_recordings
     from dicot.data.reading import read_toml, toml_of
 
     told = said.take(*LOOKED_AT, *SUGGESTED)
@@ -51,6 +53,7 @@ def inspect(
     if path is None and len({toml_of(one) for one in recordings}) == 1:
         kept = read_toml(toml_of(recordings))
     looked = Reading(**{name: value for name, value in {**kept, **told}.items() if name in LOOKED_AT})
+    say_table(recordings, {**kept, **told})
     rows = inspect_recordings(recordings, looked)
     readable = alike([row for row in rows if not row.problem])
     if readable:
@@ -58,6 +61,9 @@ def inspect(
         advice = suggest_windows(readable, looked)
         for name in (name for name in SUGGESTED if name in advice.reasons):
             typer.echo(f"{name} {getattr(advice.reading, name) or 'none'}: {advice.reasons[name]}")
+        if called := names_sentence([*named_recordings(recordings, looked.table)], looked.names):
+            typer.echo(f"names {looked.names or 'none'}: {called}")
+            advice.reasons["names"] = called
         rates = [row.rate for row in readable if row.rate is not None]
         if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
             typer.secho(left, fg="yellow")

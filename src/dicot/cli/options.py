@@ -37,12 +37,12 @@ Set = Annotated[
 
 # Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
 CASES = ("case", "ignore", "header", "layout")  # of a file of cases
-CUTTING = ("window", "stride", "rate", "resample", "unit", "gap")  # of recordings
+CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "names", "table")  # of recordings
 READING = ("time", "channels", "label", "group", "missing", "scale", *CASES, *CUTTING)
 FEATURES = ("pooling", "calibrate", "bank", "n_components")
 RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
 LISTS = ("channels", "ignore")
-TEXTS = ("time", "label", "group", "case", "unit", "window", "stride", "memory", "gpu_memory")
+TEXTS = ("time", "label", "group", "case", "unit", "window", "stride", "memory", "gpu_memory", "names", "table")
 
 
 def _reading_options(
@@ -50,8 +50,10 @@ def _reading_options(
     stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: 50%.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of time stamps, or that orders a case.")] = None,
     channels: Annotated[str | None, typer.Option(help="The columns of values, separated by commas.")] = None,
-    label: Annotated[str | None, typer.Option(help="The column of labels, or their array in an .npz.")] = None,
-    group: Annotated[str | None, typer.Option(help="The column of groups, such as people, or their array.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column, array or field of names with the labels.")] = None,
+    group: Annotated[str | None, typer.Option(help="The same of groups, such as people.")] = None,
+    names: Annotated[str | None, typer.Option(help="How files are called: '{activity}_{subject}_{trial}'.")] = None,
+    table: Annotated[str | None, typer.Option(help="A .csv of labels: file, label, and start, end, group.")] = None,
     set_: Set = None,
 ) -> None: ...
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.folder import Corpus
 
-LOOKED_AT = ("time", "unit", "channels", "label", "group", "gap")  # what a look at recordings goes by
+LOOKED_AT = ("time", "unit", "channels", "label", "group", "gap", "names", "table")  # what a look at recordings goes by
 
 
 @final
@@ -104,6 +104,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None, befor
         if kept:
             typer.echo(f"Options of {path}: {', '.join(kept)}")
         scale = kept.pop("scale", None) if scale is None else scale
+        say_table(data, {**kept, **said})
         return DataSource(data, None, {**kept, **said}, scale)
     if kept:
         raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
@@ -155,6 +156,14 @@ def corpus_at(data: str) -> "Corpus | None":
     from dicot.store.folder import MANIFEST, Corpus
 
     return Corpus.open(data) if (Path(data) / MANIFEST).is_file() else None
+
+
+def say_table(data: "str | list[str]", options: dict[str, Any]) -> None:
+    """Say which table of labels was found, where nobody named one."""
+    from dicot.data.tags import find_table
+
+    if "table" not in options and (found := find_table(data)) is not None:
+        typer.echo(f"Labels of {found}, which lies there; --table '' leaves it out")
 
 
 def show_recordings(data: str, count: int, channels: "Sequence[str]", rate: float | None) -> None:

@@ -24,7 +24,8 @@ def show_columns(columns: Mapping[str, Iterable[Any]]) -> None:
     """Print columns of values below their titles; numbers stand to the right."""
     from rich.table import Table
 
-    table, texts = Table(), {title: [cell(value) for value in values] for title, values in columns.items()}
+    shown = [title for title in columns if title != "end_time"]  # files have it; a screen has less room
+    table, texts = Table(), {title: [cell(value) for value in columns[title]] for title in shown}
     for title, cells in texts.items():
         table.add_column(title, justify="right" if all(map(_is_number, cells)) else "left")
     for row in zip(*texts.values(), strict=True):
@@ -91,7 +92,7 @@ def say(text: str, *, bold: bool = False, indent: int = 0) -> None:
 def cell(value: Any) -> str:
     """Write a number or a text; a number that is not known is empty, as such a text is."""
     if not isinstance(value, float):  # numpy's float64 is one too
-        return str(value)
+        return str(value)[:23].replace("NaT", "") if type(value).__name__ == "datetime64" else str(value)
     return "" if value != value else f"{value:.15g}"
 
 

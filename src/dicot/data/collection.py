@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.core.errors import DicotWarning, InputError
+from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
-from dicot.data.labels import check_channel_names, check_groups, check_labels, check_rate, labelled
+from dicot.data.labels import as_text, check_channel_names, check_groups, check_labels, check_rate, labelled
 from dicot.data.readers import read_recordings
 from dicot.data.reading import Reading, Source
-from dicot.data.tables import table_cases
+from dicot.data.tables import recordings_of_table, table_cases
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,17 @@ class Windows(Cases):
     end: NDArray[np.float64] | None = None  # (N,)
     channels: tuple[str, ...] | None = None  # the C names
     rate: float | None = None  # time steps per second
+    # (N,) datetime64[us] in UTC, NaT where a recording has no dates. Dates without a zone are taken for UTC.
+    start_time: Array | None = None
+    end_time: Array | None = None
 
     def __post_init__(self) -> None:
         known: dict[str, Any] = {"shape": self.x.shape}
-        for what, kind in (("recording", None), ("start", np.float64), ("end", np.float64)):
+        kinds = {"recording": None, "start": "f8", "end": "f8", "start_time": "M8[us]", "end_time": "M8[us]"}
+        for what, kind in kinds.items():
             if (values := getattr(self, what)) is not None:
                 known[what] = np.asarray(values, kind)
-                if known[what].shape != self.x.shape[:1] or known[what].dtype.kind not in "Uf":
+                if known[what].shape != self.x.shape[:1] or known[what].dtype.kind not in "UfM":
                     raise InputError(
                         f"{what} must have one value for each of the {len(self.x)} cases: a name or a time."
                     )
@@ -87,7 +91,10 @@ class Windows(Cases):
         stride : time steps, a time, or a share of the window such as "50%"
         name : of the result, for reports
         options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
-            keep_tail
+            keep_tail. With names="{activity}_{subject}", label="activity" and group="subject" come from the names of
+            files, or of folders before a slash; with table="labels.csv" from its columns file, label and group, and
+            with start and end in it each window takes the label that covers more than half of it. A labels.csv in the
+            folder or beside it is used unasked; table="" leaves it out
         """
         reading = Reading(window, stride).replace(**options)
         plan = settled_plan(read_recordings(source, reading), reading)
@@ -99,34 +106,47 @@ class Windows(Cases):
         cls,
         table: Any,
         *,
-        case: str,
-        time: str,
+        case: str | None = None,
+        recording: str | None = None,
+        time: str | None = None,
         channels: Sequence[str] | None = None,
+        window: str | int | None = None,
         label: str | None = None,
         group: str | None = None,
         ignore: Sequence[str] = (),
         name: str = "",
-        **policies: Unpack[Policies],
+        **options: Any,
     ) -> "Windows":
-        """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
+        """Make Windows from a table with one row per time step, of cases or, with `window`, of recordings to be cut.
 
-        Rows may come in any order; cases have the order of their first row.
+        Rows may come in any order; cases and recordings have the order of their first row.
 
         Parameters
         ----------
         table : a pandas DataFrame, a pyarrow Table or a dict of columns
-        case, time : the columns that name a case and order its rows
+        case : the column that names a case
+        recording : with `window`, the column that names a recording; without it all rows are one
+        time : the column that orders the rows, of recordings their time stamps: without it a DatetimeIndex, or a column
+            that looks like it
         channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that
             never changes within a case is asked about
-        label, group : the columns of labels and groups, the same in all rows of a case
+        window : as for `from_folder`
+        label, group : the columns of labels and groups; of a case both, and of a recording its group, never change
         ignore : columns that hold no values
         name : of the result, for reports
-        policies : unequal, missing, scale and length, as for `from_array`
+        options : of cases unequal, missing, scale and length, as for `from_array`; of recordings stride and further
+            fields of a `Reading`, as for `from_folder`
         """
+        if (case is None) == (window is None) or (case is not None and (time is None or recording is not None)):
+            raise InputError("Say window= and recording= to cut recordings, or case= and time= for cases cut already.")
+        if window is not None:
+            reading = Reading(window, time=time, label=label).replace(channels=channels and tuple(channels), **options)
+            plan = settled_plan(recordings_of_table(table, reading, recording, group, ignore), reading)
+            return cls(**plan.fields(), name=name)
         named = {"channels": channels and tuple(channels), "ignore": tuple(ignore) or None}
         reading = Reading(case=case, time=time, label=label, group=group).replace(**named)
         cases, y, groups, _, names = table_cases(table, reading)
-        return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
+        return replace(check_collection(cases, y, group=groups, name=name, **options), channels=names)
 
     @classmethod
     def from_array(
@@ -191,7 +211,19 @@ class Windows(Cases):
                 counts.append(f"{np.count_nonzero(~known)} unlabelled")
         if self.group is not None:
             counts.append(_count(len(np.unique(self.group)), "group"))
-        return f"Windows({name}{', '.join(counts)})"
+        lines = [f"Windows({name}{', '.join(counts)})"]
+        if self.channels is not None:
+            lines.append(f"channels: {listed(self.channels)}")
+        if self.rate is not None:
+            lines.append(f"{self.n_times / self.rate:.6g} s each, {self.rate:.6g} time steps per second")
+        for what, values in (("labels", self.y), ("groups", self.group), ("recordings", self.recording)):
+            if values is not None:
+                texts, numbers = np.unique(as_text(values[labelled(values)]), return_counts=True)
+                lines.append(f"{what}: {listed([f'{t} ({n})' for t, n in zip(texts, numbers, strict=True)])}")
+        if self.start_time is not None and self.end_time is not None:
+            first, last = as_text(np.array([np.fmin.reduce(self.start_time), np.fmax.reduce(self.end_time)]))
+            lines.append(f"from {first} to {last}")
+        return "\n  ".join(lines)
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
         """Return the cases at `index` (positions, a mask or a slice) with all that is known about them."""
@@ -199,19 +231,24 @@ class Windows(Cases):
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
             rows = rows.astype(np.intp) if rows.size == 0 else rows
-        facts = ("x", "y", "group", "recording", "start", "end", "segments")
+        facts = ("x", "y", "group", "recording", "start", "end", "start_time", "end_time", "segments")
         chosen: dict[str, Any] = {
             what: np.ascontiguousarray(part[rows]) for what in facts if (part := getattr(self, what)) is not None
         }
         return replace(self, **chosen)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a frame with one row per window: recording, start, end, group and label; what is not known is None."""
+        """Return a frame with one row per window: recording, start, end, start_time, end_time, group and label.
+
+        Both times are in UTC. What is not known is None.
+        """
         label = self.y
         if label is not None and label.dtype.kind == "U":
             label = np.array([text or None for text in label.tolist()], dtype=object)
-        facts = {"recording": self.recording, "start": self.start, "end": self.end, "group": self.group, "label": label}
-        return pd.DataFrame(facts, index=pd.RangeIndex(len(self)))
+        ends = {"start_time": self.start_time, "end_time": self.end_time}
+        times = {what: None if values is None else pd.DatetimeIndex(values, tz="UTC") for what, values in ends.items()}
+        places = {"recording": self.recording, "start": self.start, "end": self.end, **times}
+        return pd.DataFrame({**places, "group": self.group, "label": label}, index=pd.RangeIndex(len(self)))
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that change with any value of x or of the segments; nothing else counts."""

@@ -22,6 +22,7 @@ from dicot.data.labels import (
     join_column,
     labelled,
 )
+from dicot.data.ranges import Range, labels_of_windows
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
 from dicot.data.timestamps import (
@@ -34,6 +35,7 @@ from dicot.data.timestamps import (
     nearest,
     stretches,
     usual_rate,
+    utc_times,
 )
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
@@ -99,7 +101,8 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
     longest, timed = recording.n_times, recording.times is not None
     if recording.times is not None:
         longest = max(int(run.stop - run.start) for run, *_ in stretches(recording.times, reading.gap))
-    kinds = (_kind(recording.label), _kind(recording.group))
+    labels = [label for *_, label in recording.ranges] or recording.label
+    kinds = (_kind(labels), _kind(recording.group))
     return Outline(recording.name, recording.channels, recording.units, recording.rate, timed, *kinds, longest)
 
 
@@ -144,15 +147,34 @@ class Cut:
             places.append(np.concatenate(own))  # counted from the beginning of the track
         labels = [one.label for one in tracks]
         start, end = self._times(tracks, places)
+        recording = np.repeat([one.name for one in tracks], [len(at) for at in places])
+        y = None if all(label is None for label in labels) else _per_window(labels, places, self.length)
         about = {
-            "y": None if all(label is None for label in labels) else _per_window(labels, places, self.length),
+            "y": self._by_range(tracks, y, recording, start, end),
             "group": _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length),
-            "recording": np.repeat([one.name for one in tracks], [len(at) for at in places]),
+            "recording": recording,
             "start": start,
             "end": end,
         }
+        if self.rate is not None and any(one.origin for one in tracks):
+            edges = np.cumsum([len(at) for at in places])[:-1]
+            for what, seconds in (("start_time", start), ("end_time", end)):
+                parts = zip(tracks, np.split(seconds, edges), strict=True)
+                about[what] = np.concatenate([utc_times(one.origin, part) for one, part in parts])
         known = {key: value for key, value in about.items() if value is not None}
         return CutPlan(self, values, starts, known, left, lengths)
+
+    def _by_range(self, tracks: Sequence[Recording], y: Array | None, *windows: Array) -> Array | None:
+        """Return the labels of windows by recording, start and end: those of ranges, and where none is, those of y."""
+        ranges = dict.fromkeys(Range(one.name, *span) for one in tracks for span in one.ranges)
+        if not ranges:
+            return y
+        if self.rate is None:
+            raise InputError("Ranges of labels are in seconds, and the rate is not known. Say rate= (--set rate=50).")
+        others = [None] * len(windows[0]) if y is None else y.tolist()
+        found = labels_of_windows(ranges, *windows)
+        taken = [other if label is None else label for label, other in zip(found, others, strict=True)]
+        return check_labels(taken, len(taken), "label", "windows")
 
     def _tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
         """Return recordings as they are cut: channels in one order, resampled between gaps where asked for."""
@@ -191,7 +213,7 @@ class CutPlan:
     cut: Cut
     runs: list[Array]  # stretches without a gap (C, T_i); nothing is missing in those that give windows
     starts: list[Array]  # for each of them the time steps at which its windows begin
-    about: dict[str, Array]  # of all windows y, group, recording, start and end, as far as they are known
+    about: dict[str, Array]  # of all windows y, group, recording, start, end and so on, as far as they are known
     left: LeftOut  # what is in none of them
     lengths: dict[str, int]  # name of each recording -> time steps of its longest stretch
 

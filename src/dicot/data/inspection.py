@@ -1,6 +1,6 @@
 """A first look at recordings: what each file holds, which windows would suit them, and series thinned for drawing."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, listed
 from dicot.data.cases import Array
 from dicot.data.cutting import LeftOut
+from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.readers import named_recordings, read_file, stem_of
 from dicot.data.reading import Reading, Source, seconds_text, time_steps
 from dicot.data.recording import Recording
+from dicot.data.tags import NOTHING, tags_of
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -21,6 +23,7 @@ _WIDTH = 24  # characters of a sparkline
 _LOOKED_AT = 1 << 15  # time steps that a period is looked for in
 _STRETCH, _STRETCHES = 1 << 10, 32  # time steps of a stretch, and how many are looked at where the whole has no period
 _REPEATING = 0.2, 3  # share and number of the stretches that must have a period; in wandering noise at most one had
+_NAMED = 4  # values of a part of the names that are shown
 _FEWEST = 32  # time steps below which no period is looked for
 _CLEAR = 0.3  # autocorrelation from which on a period counts
 _AS_HIGH = 0.8  # share of the highest peak from which on the first one is the period, and the others repeat it
@@ -66,10 +69,12 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
     """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
     rows = []
-    for name, file in named_recordings(source).items():
+    files = named_recordings(source, how.table)
+    tags = tags_of(source, files, how)
+    for name, file in files.items():
         shown = name + file.name.removeprefix(stem_of(file))
         try:
-            found = read_file(file, how)
+            found = read_file(file, how, tags.get(name, NOTHING))
         except InputError as error:
             rows.append(Inspected(shown, problem=str(error), path=file))
             continue
@@ -215,6 +220,22 @@ def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -
     left = None if "rate" in found else _left_out(sound, steps, stride)
     settled = said.replace(**{key: value for key, (value, _) in found.items() if value is not None})
     return Suggestion(settled, {key: why for key, (_, why) in found.items() if why}, left)
+
+
+def names_sentence(names: Collection[str], pattern: str | None = None) -> str:
+    """Say what the parts of names are, by a pattern or else by what they have in common; "" where that is nothing."""
+    found = pattern or suggest_pattern(names)
+    if found is None:
+        return ""
+    meant = NamePattern(found)
+    read = [fields for name in names if (fields := meant.fields_of(name)) is not None]
+    values = {field: sorted({one[field] for one in read}) for field in meant.fields}
+    said = "; ".join(f"{field}: {listed(texts[:_NAMED])} ({len(texts)} in all)" for field, texts in values.items())
+    if pattern is not None:
+        return f"{len(read)} of {len(names)} files are called like this. {said}."
+    remedy = "Give the parts names of your own, and say which is the label and which the group, as in --names"
+    example = "'{activity}_{subject}' --label activity --group subject"
+    return f"files are called like {found}. {said}. {remedy} {example}."
 
 
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:

@@ -46,6 +46,7 @@ def as_text(value: Any) -> Any:
     """Write labels or groups, one or an array, as text that tells them apart; "" where one is not known.
 
     A number is written by the digits that give it back, a whole one without a point, whatever its type: 1, not 1.0.
+    A UTC time is written as ISO 8601, to the millisecond or, where one of them is finer, the microsecond.
     """
     if value is None:
         return None
@@ -55,6 +56,10 @@ def as_text(value: Any) -> Any:
         whole = [v.is_integer() and abs(v) < _LARGEST_WHOLE for v in numbers]
         written = ["" if v != v else str(int(v)) if w else repr(v) for v, w in zip(numbers, whole, strict=True)]
         texts = np.array(written, dtype=np.str_).reshape(array.shape)
+    elif array.dtype.kind == "M":
+        whole = (array.astype("M8[ms]") == array) | np.isnat(array)
+        dates = array.astype("M8[ms]" if whole.all() else "M8[us]").astype(np.str_)
+        texts = np.where(np.isnat(array), "", np.char.add(dates, "Z"))
     else:
         texts = array.astype(np.str_)
     return texts if array.ndim else texts.item()
@@ -88,6 +93,9 @@ def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array |
     """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
     if all(part is None for part in parts):
         return None
+    if times := [part for part in parts if part is not None and part.dtype.kind == "M"]:
+        lost = [np.full(n, np.array("NaT", times[0].dtype)) for n in counts]
+        return np.concatenate([other if part is None else part for part, other in zip(parts, lost, strict=True)])
     # Where nothing is labelled it does not matter by which type.
     arrays = [
         np.full(n, np.nan) if part is None or (part.dtype.kind == "U" and not labelled(part).any()) else part
@@ -98,6 +106,8 @@ def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array |
 
 def labelled(y: Array) -> NDArray[np.bool_]:
     """Tell which labels of Windows (N,) are known: NaN among numbers and the empty string among text are not."""
+    if y.dtype.kind == "M":
+        return ~np.isnat(y)
     if y.dtype.kind == "f":
         return ~np.isnan(y)
     known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)

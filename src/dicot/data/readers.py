@@ -20,6 +20,7 @@ from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
 from dicot.data.tables import parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
+from dicot.data.tags import NOTHING, Tag, find_table, tags_of
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
 
@@ -163,11 +164,13 @@ def _reader(path: Path, kind: str) -> Callable[[Path, Reading], Any]:
     return read
 
 
-def read_file(path: Path, reading: Reading) -> list[Recording]:
-    """Read all recordings of a file, named after it: one, or one for each group."""
-    read = _reader(path, "recordings")
+def read_file(path: Path, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
+    """Read all recordings of a file, named after it: one, or one for each group. `tag` is what names and tables say."""
+    read, own = _reader(path, "recordings"), tag.columns(reading)
     with naming(path):
-        return recordings_of(stem_of(path), read(path, reading), reading)
+        parts = read(path, own)
+        tag.refuse_both(reading, parts.held)
+        return [replace(one, **tag.put_on(one)) for one in recordings_of(stem_of(path), parts, own)]
 
 
 def read_case_file(path: Path, reading: Reading) -> dict[str, Content]:
@@ -207,20 +210,23 @@ def find_recordings(source: Source) -> list[Path]:
     return [file for file, _ in below_named(source)]
 
 
-def named_recordings(source: Source) -> dict[str, Path]:
+def named_recordings(source: Source, table: str | None = None) -> dict[str, Path]:
     """Find the same files, each with the name of its recording, which does not depend on what other files there are.
 
     It is the path below the folder that was named, or below that where a pattern begins, without suffix and with "/" on
-    every system. A file that was named itself has its own name alone. Two files of one name are refused.
+    every system. A file that was named itself has its own name alone. Two files of one name are refused. The table of
+    labels is left out, where one is said or found.
     """
-    return by_name(below_named(source))
+    return by_name(below_named(source, table))
 
 
-def below_named(source: Source) -> list[tuple[Path, PurePath]]:
-    """Return files, each with its path below what was named."""
+def below_named(source: Source, table: str | None = None) -> list[tuple[Path, PurePath]]:
+    """Return files, each with its path below what was named, without the table of labels."""
     sources = [source] if isinstance(source, str | Path) else list(source)
     found = [file for one in sources for file in _files_of(Path(one).expanduser())]
     unique = {path.resolve(): (path, below) for path, below in reversed(found)}
+    if (labels := find_table(source, table)) is not None:
+        unique.pop(labels.resolve(), None)
     if not unique:
         raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files.")
     return sorted(unique.values(), key=lambda one: one[0].as_posix())
@@ -282,9 +288,9 @@ def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Pa
             )
 
 
-def read_named(file: Path, name: str, reading: Reading) -> list[Recording]:
+def read_named(file: Path, name: str, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
     """Read the recordings of a file, named after `name`; a group that follows the file's own name stays."""
-    return [replace(one, name=name + one.name.removeprefix(stem_of(file))) for one in read_file(file, reading)]
+    return [replace(one, name=name + one.name.removeprefix(stem_of(file))) for one in read_file(file, reading, tag)]
 
 
 def read_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Recording]:
@@ -298,10 +304,11 @@ def read_recordings(source: Source, reading: Reading | None = None, **options: A
     reading : how they are read; `options` are fields of it, which win
     """
     how = (reading or Reading()).replace(**options)
-    files = named_recordings(source)
+    files = named_recordings(source, how.table)
+    tags = tags_of(source, files, how)
     recordings: list[Recording] = []
     for name, file in files.items():
-        own = read_named(file, name, how)
+        own = read_named(file, name, how, tags.get(name, NOTHING))
         refuse_mistaken([one.name for one in own], name, files)
         recordings += own
     return recordings

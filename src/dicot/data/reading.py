@@ -17,6 +17,7 @@ import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, is_whole
 from dicot.data.cases import LAYOUTS, MISSING
+from dicot.data.namepattern import NamePattern
 from dicot.data.timestamps import GAP, UNITS
 
 FILE = "dicot.toml"
@@ -25,7 +26,7 @@ Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 _MOST = 2**40  # time steps, more than any recording has
-CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "keep_tail")  # fields that only recordings have
+CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "keep_tail", "names", "table")  # of recordings only
 _CHOICES = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": [*LAYOUTS]}
 OF_CASES = ("case", "ignore", "header", "layout")  # fields that only files of cases have
 
@@ -55,6 +56,8 @@ class Reading:
     ignore: tuple[str, ...] | None = None  # of a table of cases: columns that hold no values
     header: bool | None = None  # of a .csv with one case per row: whether the first row holds names; None: look
     layout: str = "nct"  # or "ntc", of cases in an .npz or .npy
+    names: str | None = None  # of recordings, "{activity}_{subject}_{trial}": label and group may name its fields
+    table: str | None = None  # the .csv of labels of recordings or their ranges; "" for none, also if one is found
 
     def __post_init__(self) -> None:
         problems = []
@@ -62,6 +65,10 @@ class Reading:
             value: Any = getattr(self, field.name)
             value = field.default if value is None else tuple(value) if isinstance(value, list) else value
             problems.append(_problem(field.name, value))
+            if field.name == "names" and value is not None and not problems[-1]:
+                NamePattern(value)
+            if field.name == "table" and value and not problems[-1]:
+                value = str(Path(value).expanduser().absolute())
             if not problems[-1] and field.name in ("rate", "gap") and value is not None:
                 value = float(min(value, sys.float_info.max))
             object.__setattr__(self, field.name, int(value) if isinstance(value, np.integer) else value)
@@ -143,6 +150,9 @@ def _problem(key: str, value: Any) -> str:
             sound, words = number and 0 < value <= sys.float_info.max, "a positive number of time steps per second"
         case "gap":
             sound, words = number and value > 1, "a number of usual steps above 1"
+        case "names" | "table":
+            words = "a pattern such as '{activity}_{subject}'" if key == "names" else "the path of a .csv"
+            sound = isinstance(value, str) if key == "names" else isinstance(value, str | Path)
         case "resample" | "keep_tail" | "header":
             sound, words = isinstance(value, bool), "true or false"
         case _ if key in _CHOICES:
@@ -215,6 +225,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_unknown(said, _TOML)
+        if said.get("table"):  # lies beside it
+            said["table"] = str(path.parent / said["table"])
         plain = Reading(**said).to_dict()
         return {key: plain[key] for key in said}
     except (OSError, ValueError, RecursionError) as error:

@@ -12,6 +12,7 @@ from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array, FloatArray
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
+from dicot.data.ranges import Label
 from dicot.data.reading import Reading
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 
@@ -32,6 +33,7 @@ class Recording:
     group: Any = None  # whose it is
     origin: str | None = None  # the date from which the times count, as ISO 8601
     units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
+    ranges: tuple[tuple[float, float, Label], ...] = ()  # stretches of it, start and end in seconds, with a label
 
     @property
     def n_times(self) -> int:
@@ -51,6 +53,7 @@ class Parts(NamedTuple):
     where: Where = row_name
     units: Mapping[str, str] = {}  # of the channels, as the file has them; voltages become microvolts
     unit: str | None = None  # of the time stamps, as their name says
+    held: tuple[str, ...] = ()  # all columns of a table
 
 
 def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:

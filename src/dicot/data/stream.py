@@ -15,6 +15,7 @@ from dicot.data.labels import as_text
 from dicot.data.readers import named_recordings, read_named, refuse_mistaken
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
+from dicot.data.tags import NOTHING, Tag, tags_of
 from dicot.data.wfdb import wfdb_signal_files
 
 _KEPT = 2**28  # bytes of recordings that are kept between looking at them and cutting them
@@ -30,7 +31,7 @@ class RecordingStream:
     Parameters
     ----------
     source, reading : a folder, a pattern, a file or a list, and how it is read
-    only : says which of all files, by name, to take
+    only : says which of all files, by name, to take; it is also told their tags
     known : channels and rate of windows that were cut before, which these recordings must have too
     on_file : is told how many files were looked at, and how many there are
 
@@ -39,6 +40,7 @@ class RecordingStream:
     files : name of the recording -> its file; where a file has several groups, ":" and the group follow the name
     cut : what was settled for all
     lengths : name of each recording -> time steps of its longest stretch without a gap
+    tags : name of each file -> what names and a table say of its recordings
     left : name of each file that was cut -> how many of its time steps lie in no window
     """
 
@@ -47,18 +49,19 @@ class RecordingStream:
         source: Source,
         reading: Reading,
         *,
-        only: Callable[[Mapping[str, Path]], Mapping[str, Path]] = lambda named: named,
+        only: Callable[[Mapping[str, Path], Mapping[str, Tag]], Mapping[str, Path]] = lambda named, tags: named,
         known: tuple[tuple[str, ...], float | None] | None = None,
         on_file: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        named = named_recordings(source)
-        self.files = only(named)
+        named = named_recordings(source, reading.table)
+        self.tags = tags_of(source, named, reading)
+        self.files = only(named, self.tags)
         self.left: dict[str, LeftOut] = {}
         self._kept: dict[str, list[Recording]] = {}
         outlines, room = [], _KEPT
         for done, (name, file) in enumerate(self.files.items()):
             on_file(done, len(self.files))
-            found = read_named(file, name, reading)
+            found = read_named(file, name, reading, self.tags.get(name, NOTHING))
             refuse_mistaken([one.name for one in found], name, named)
             outlines += [outline_of(one, reading) for one in found]
             room -= sum(one.values.nbytes + 8 * one.n_times for one in found)
@@ -69,7 +72,8 @@ class RecordingStream:
 
     def windows(self, name: str) -> Windows | None:
         """Cut the recordings of the file of this name; None where all are shorter than a window."""
-        recordings = self._kept.get(name) or read_named(self.files[name], name, self.cut.reading)
+        tag = self.tags.get(name, NOTHING)
+        recordings = self._kept.get(name) or read_named(self.files[name], name, self.cut.reading, tag)
         plan = self.cut.plan(recordings)
         self.left[name] = plan.left
         return Windows(**plan.fields()) if len(plan) else None
@@ -112,7 +116,8 @@ def _state(file: Path) -> tuple[list[Path], int, int]:
 
 def are_facts(entry: Any) -> bool:
     """Tell whether what a file says of another is whole; older ones have neither time nor hashes."""
-    kinds = {"file": str, "bytes": int, "changed": int | None, "sha256": str | None, "windows": str | None}
+    texts = dict.fromkeys(("sha256", "windows", "told"), str | None)
+    kinds = {"file": str, "bytes": int, "changed": int | None, **texts}
     return isinstance(entry, dict) and all(isinstance(entry.get(key), kind) for key, kind in kinds.items())
 
 

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,19 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
-from dicot.data.labels import check_channel_names, check_labels, check_rate, decimal_comma, is_number, lost_values
+from dicot.data.labels import (
+    as_text,
+    check_channel_names,
+    check_labels,
+    check_rate,
+    decimal_comma,
+    is_number,
+    lost_values,
+    plain_values,
+)
 from dicot.data.npyfile import ROLES
 from dicot.data.reading import Reading
-from dicot.data.recording import Parts, numbers
+from dicot.data.recording import Parts, Recording, numbers, recordings_of
 from dicot.data.timestamps import Where, row_name
 
 
@@ -125,6 +135,8 @@ def _column(values: Any) -> Array:
         if values.null_count and str(values.type).startswith(("int", "uint")):
             return _column(values.to_pylist())
         return np.asarray(values.to_numpy())
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas' dates, in UTC
+        return np.asarray(values.dt.tz_convert(None).to_numpy())
     if getattr(getattr(values, "dtype", None), "kind", "") in "iu" and hasattr(values, "isna") and values.isna().any():
         return np.asarray(values.to_numpy(dtype=object, na_value=None))  # pandas' Int64 and its kin
     return to_array(values)
@@ -227,7 +239,32 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
     unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
     label = None if reading.label is None else columns[reading.label]
-    return Parts({c: columns[c] for c in channels}, stamps, None, label, groups, None, where, unit=unit)
+    values = {c: columns[c] for c in channels}
+    return Parts(values, stamps, None, label, groups, None, where, unit=unit, held=tuple(columns))
+
+
+def recordings_of_table(
+    table: Any, reading: Reading, recording: str | None, group: str | None, ignore: Sequence[str]
+) -> list[Recording]:
+    """Make the recordings of a table with one row per time step, as `Windows.from_table` describes it."""
+    columns = {name: values for name, values in table_columns(table).items() if name not in ignore}
+    if reading.time is None and isinstance(index := getattr(table, "index", None), pd.DatetimeIndex):
+        reading = reading.replace(time=str(index.name or "index"))
+        columns[str(reading.time)] = _column(index.to_series())
+    require_columns(columns, [name for name in (recording, group) if name is not None])
+    groups, how = columns.get(group or ""), reading.replace(group=recording)
+    if group not in (recording, reading.label):
+        columns.pop(group or "", None)
+    found = recordings_of("", parts_of_table(columns, how), how)
+    found = [replace(one, name="table" if recording is None else as_text(one.group)) for one in found]
+    if groups is None:
+        return found
+    ids = np.full(len(groups), "table") if recording is None else as_text(plain_values(columns[recording]))
+    whose = pd.Series(groups).groupby(ids)
+    if len(several := [name for name, n in whose.nunique(dropna=False).items() if n > 1]):
+        raise InputError(f"Recording {several[0]!r} has several values of group={group!r}. Each has one.")
+    first = whose.first()
+    return [replace(one, group=first[one.name]) for one in found]
 
 
 def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:

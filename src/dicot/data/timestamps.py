@@ -118,6 +118,28 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     return since / np.timedelta64(1, "s"), pd.Timestamp(cells[int(np.argmin(since))]).isoformat()
 
 
+def utc_times(origin: str | None, seconds: Seconds) -> NDArray[np.datetime64]:
+    """Return times that count from a date as UTC, in microseconds; a date without a zone is taken for UTC."""
+    if origin is None:
+        return np.full(len(seconds), np.datetime64("NaT", "us"))
+    first = _utc(origin).tz_convert(None).to_datetime64().astype("M8[us]")
+    times: NDArray[np.datetime64] = first + np.round(seconds * 1e6).astype("m8[us]")
+    return times
+
+
+def seconds_since(origin: str | None, time: float | str) -> float:
+    """Return a time in seconds as a recording counts them, whose first date is `origin`; dates are ISO 8601."""
+    if not isinstance(time, str):
+        return time
+    if origin is None:
+        raise InputError(f"{time!r} is a date, and the recording has no dates. Give the range in seconds.")
+    return float((_utc(time) - _utc(origin)).total_seconds())
+
+
+def _utc(text: str) -> pd.Timestamp:
+    return pd.to_datetime(text, format="ISO8601", utc=True)
+
+
 def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp] | None:
     """Return the order of time, None where rows have it already; a time stamp that came twice is refused by its row."""
     if (times[1:] > times[:-1]).all():
@@ -129,7 +151,7 @@ def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArr
         raise InputError(
             f"{where(int(other))} has the time stamp of {where(int(one))}, {written[one]!s} ({len(twice)} in all came "
             "twice). Drop or average such rows; if several recordings share the file, name the column that tells them "
-            "apart as group= (--group)."
+            "apart as group= (--group), of a DataFrame as recording=."
         )
     return order
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -18,8 +19,10 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
+from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
+from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding
 from dicot.model.controls import CONTROLS, calibrated_control
@@ -214,6 +217,28 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         options = {"pooling": self.features_["pooling"], "composer": self.composition_, "precision": self._precision}
         self._embed(groups, target, **options)
         return target
+
+    def embed_folder(
+        self, source: Source, window: str | int | None = None, stride: str | int = "50%", **options: Any
+    ) -> pd.DataFrame:
+        """Return a frame with one row per window of recordings: where and when it is, and its vector.
+
+        Its columns are those of `Windows.to_pandas` and one of float32 for each feature: v0, v1 and so on.
+
+        Parameters
+        ----------
+        source, window, stride, options : as for `Windows.from_folder`; without a window that of the fit, and without
+            channels those of the fit
+        """
+        check_is_fitted(self)
+        channels = {} if self.preparation_.channels is None else {"channels": self.preparation_.channels}
+        window = (self.preparation_.n_times or None) if window is None else window
+        if window is None:
+            raise InputError('Say how long a window is: window="2.56s". This model takes any length.')
+        windows = Windows.from_folder(source, window, stride, **{**channels, **options})
+        vectors = self.transform(windows)
+        names = [f"v{number}" for number in range(vectors.shape[1])]
+        return pd.concat([windows.to_pandas(), pd.DataFrame(vectors, columns=names)], axis=1)
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""

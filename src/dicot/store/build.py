@@ -42,6 +42,7 @@ from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, set
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
+from dicot.data.tags import NOTHING, Tag, tags_of
 from dicot.store.folder import (
     SCHEME,
     WINDOWS,
@@ -101,15 +102,20 @@ def build_corpus(
     """
     folder, reading = Path(out), Reading(window, stride, **options)
     check_writable(folder, folder=True)
-    found = find_sources([sources] if isinstance(sources, str | Path) else list(sources))
+    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    found = find_sources(given, reading.table)
+    tags = tags_of([one for one in given if SCHEME not in str(one)], {one.name: one.file for one in found}, reading)
     budget = memory_of(memory)
     with only_writer(folder, folder=True):
         files = {one.file: [one.name, one.bytes, one.changed] for one in found}
         plan = {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}
+        if tags:
+            plan["labels"] = {name: tag.digest() for name, tag in tags.items()}
         work = UnfinishedStore(folder, plan, overwrite=overwrite)
         if work.finished is not None:
             return Build(Corpus(folder), was_there=True)
-        tasks = [_Task(one, number, folder, reading, shard_bytes, budget) for number, one in enumerate(found)]
+        how = (folder, reading, shard_bytes, budget)
+        tasks = [_Task(one, number, *how, tags.get(one.name, NOTHING)) for number, one in enumerate(found)]
         need = max(PROGRAM + 2 * shard_bytes if one.source.is_url else one.need(Path(one.source.file)) for one in tasks)
         workers = max(1, min(workers, len(found), (budget - PROGRAM) // need))
         try:
@@ -146,6 +152,7 @@ class _Task:
     reading: Reading
     shard_bytes: int
     memory: int  # bytes that this file may take
+    tag: Tag
     cut: Cut | None = None
 
     @property
@@ -166,7 +173,7 @@ def _work(task: _Task) -> Note:
         warnings.simplefilter("always", DicotWarning)
         warnings.simplefilter("ignore", ShortRecordingWarning)  # they are named together later
         task.need(path)
-        recordings = read_named(path, task.source.name, task.reading)
+        recordings = read_named(path, task.source.name, task.reading, task.tag)
         with naming(path):
             note, shards = _look(task, recordings) if task.cut is None else _cut(task, task.cut, recordings)
     note["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
@@ -292,15 +299,15 @@ def need_of(path: Path, shard_bytes: int) -> int:
     return PROGRAM + 2 * shard_bytes + TIMES.get(suffix, max(TIMES.values())) * content
 
 
-def find_sources(sources: Sequence[str | Path]) -> list[Source]:
-    """List the files of all sources, each once, sorted, with names that none shares."""
+def find_sources(sources: Sequence[str | Path], table: str | None = None) -> list[Source]:
+    """List the files of all sources but the table of labels, each once, sorted, with names that none shares."""
     local = [one for one in sources if SCHEME not in str(one)]
     found: dict[str, tuple[PurePath, int, str]] = {}  # the path below what was named, size, and when it was changed
     for one in reversed(sources):  # a file that is named twice has the name of the first time
         if SCHEME in str(one):
             found |= _behind(str(one))
     if local or not sources:
-        for path, below in below_named(local):
+        for path, below in below_named(local, table):
             known = path.stat()
             found[str(path.resolve())] = below, known.st_size, str(known.st_mtime_ns)
     named = by_name((file, found[file][0]) for file in sorted(found))

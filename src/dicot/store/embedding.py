@@ -27,6 +27,7 @@ from dicot.data.cutting import LeftOut, no_window
 from dicot.data.readers import file_name_of, named_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
+from dicot.data.tags import Tag, tags_of
 from dicot.store.folder import (
     UNFINISHED,
     VECTORS,
@@ -103,7 +104,7 @@ def embed_recordings(
             stream = RecordingStream(
                 data,
                 reading,
-                only=lambda named: _new_files(out, before, named, facts),
+                only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags)),
                 known=None if held is None else (held.channels or (), held.rate),
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
             )
@@ -151,10 +152,12 @@ def is_current(held: MadeOf, model: str, data: Source, options: Mapping[str, Any
         return False
     if held.kind == "name":
         return held.options == dict(options)
-    named = named_recordings(data)
-    unchanged = (is_as_before(file, held.recordings[name]) for name, file in named.items())
-    same = Reading.from_dict(held.options) == Reading(**options) and named.keys() == held.recordings.keys()
-    return same and all(unchanged)
+    reading, before = Reading(**options), held.recordings
+    named = named_recordings(data, reading.table)
+    if Reading.from_dict(held.options) != reading or named.keys() != before.keys():
+        return False
+    told = told_of(tags_of(data, named, reading))
+    return all(told.get(n) == before[n].get("told") and is_as_before(file, before[n]) for n, file in named.items())
 
 
 def _embed_new(
@@ -191,7 +194,14 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
     return held
 
 
-def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts) -> dict[str, Path]:
+def told_of(tags: Mapping[str, Tag]) -> dict[str, str]:
+    """Name what tags say, for each file."""
+    return {name: tag.digest() for name, tag in tags.items()}
+
+
+def _new_files(
+    out: Path, before: Facts, named: Mapping[str, Path], facts: Facts, told: Mapping[str, str]
+) -> dict[str, Path]:
     """Return the files that are new or have changed, and put what they hold into `facts`.
 
     What a file holds decides, not its name alone: one that was embedded under another name is not embedded again.
@@ -203,8 +213,10 @@ def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts
     for name, file in named.items():
         old = by_file.get(str(file.resolve()))
         if old == name and is_as_before(file, before[name]):
+            if told.get(name) != before[name].get("told"):
+                raise InputError(f"{file} has another label or group than when {out} was made. {AGAIN}")
             continue
-        facts[name] = facts_of(file)
+        facts[name] = facts_of(file) | ({"told": told[name]} if name in told else {})
         digest = facts[name]["sha256"]
         if name not in before and old is not None and before[old]["sha256"] != digest:
             raise InputError(

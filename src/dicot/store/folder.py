@@ -44,7 +44,8 @@ from dicot.data.reading import Reading
 MANIFEST, PLAN, SHARDS, UNFINISHED = "manifest.json", "plan.json", "shards", ".unfinished"
 FORMAT, FORMAT_VERSION = "dicot-store", 1
 WINDOWS, VECTORS = "windows", "vectors"
-COLUMNS = ("recording", "start", "end", "group", "label")  # what may be known of a row
+COLUMNS = ("recording", "start", "end", "start_time", "end_time", "group", "label")  # what may be known of a row
+TIMES = ("start_time", "end_time")  # of these in UTC
 LARGEST = 2**30  # bytes of a manifest: some millions of shards
 NAME = re.compile(r"[0-9a-f]{6,64}(-\d{3,})?")  # of a shard; it must not lead out of the folder
 THREADS = 4  # that read rows from all over a store: a disk answers several questions at once

@@ -21,7 +21,7 @@ from dicot.core.errors import (
 from dicot.core.storage import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
-from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard
+from dicot.store.folder import MANIFEST, TIMES, VECTORS, Store, write_manifest, write_shard
 from dicot.store.nearest import MEMORY, NO_PAIRS, Floats, Pairs, Rows, Whole, first_of, norms_of
 
 METRICS = {"cosine": None, "euclidean": None}
@@ -71,6 +71,8 @@ class EmbeddingIndex:
         recording: Any = None,
         start: Any = None,
         end: Any = None,
+        start_time: Any = None,
+        end_time: Any = None,
         group: Any = None,
         label: Any = None,
         device: str = "cpu",
@@ -84,7 +86,8 @@ class EmbeddingIndex:
         self._graph: Any = None  # usearch's
         self._origin: tuple[Path, str] | None = None  # the folder it is from, and the hash of what was there then
         self._rows = x if isinstance(x, Rows) else Rows([_checked_vectors(x, "x")], metric)
-        about = {"recording": recording, "start": start, "end": end, "group": group, "label": label}
+        places = {"recording": recording, "start": start, "end": end, "start_time": start_time, "end_time": end_time}
+        about = {**places, "group": group, "label": label}
         self._know(_checked_columns(len(self), about))
 
     def __len__(self) -> int:
@@ -97,7 +100,8 @@ class EmbeddingIndex:
     def _know(self, columns: dict[str, Array]) -> None:
         """Take what is known of the vectors."""
         self._columns = columns
-        self.recording, self.start, self.end, self.group, self.label = (columns.get(name) for name in COLUMNS)
+        self.recording, self.start, self.end = (columns.get(name) for name in ("recording", "start", "end"))
+        self.group, self.label = columns.get("group"), columns.get("label")
         self._by_recording: Any = None  # the rows of each
 
     @property
@@ -367,7 +371,11 @@ def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
     """Return the columns that are given, checked: recordings as text, times as float64."""
     columns = {}
     for name, values in given.items():
-        if values is not None:
+        if name in TIMES and values is not None:
+            columns[name] = np.asarray(values, "M8[us]")
+            if columns[name].shape != (n,):
+                raise InputError(f"{name} must have one time for each of the {n} vectors; got {columns[name].shape}.")
+        elif values is not None:
             check = check_labels if name in ("group", "label") else check_groups  # the others must all be known
             found, kind = check(values, n, name, "vectors"), {"recording": str, "start": float, "end": float}.get(name)
             columns[name] = found if kind is None else found.astype(kind, copy=False)

@@ -25,10 +25,11 @@ from dicot.data.npyfile import PARTS, load_npz, npz_names
 from dicot.data.reading import Reading
 from dicot.data.stream import are_facts
 from dicot.data.tables import open_parquet
-from dicot.store.folder import MANIFEST, VECTORS, Store
+from dicot.store.folder import COLUMNS as KNOWN
+from dicot.store.folder import MANIFEST, TIMES, VECTORS, Store
 
 # Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
-COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
+COLUMNS = {name: "y" if name == "label" else name for name in KNOWN}
 SECONDS = ("start", "end")
 # Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
 SOURCE = "dicot.source"
@@ -109,6 +110,8 @@ class Vectors:
     recording: Array | None = None  # (N,) text
     start: Array | None = None  # (N,) float64, in seconds
     end: Array | None = None  # (N,) float64, in seconds
+    start_time: Array | None = None  # (N,) datetime64[us] in UTC, NaT where it is not known
+    end_time: Array | None = None
     group: Array | None = None  # (N,) numbers or text
     label: Array | None = None  # (N,) numbers or text
     part: Array | None = None  # (N,) "train" or "test", where the file holds both
@@ -224,7 +227,7 @@ def _of_npz(path: Path) -> Vectors:
     for name, key in COLUMNS.items():
         found = [arrays.get(f"{key}{end}") for end in ends]
         for array, n in zip(found, counts, strict=True):
-            if array is not None and (array.shape != (n,) or array.dtype.kind not in "biufU"):
+            if array is not None and (array.shape != (n,) or array.dtype.kind not in "biufUM"):
                 raise InputError(f"{name!r} holds {array.dtype} {array.shape} beside {n} vectors. {AGAIN}")
         values = found[0] if len(found) == 1 else join_column(found, counts)
         if values is not None:
@@ -236,7 +239,12 @@ def _of_npz(path: Path) -> Vectors:
 
 
 def _as_read(name: str, values: Array) -> Array:
-    """Return a column as Vectors has it: recordings as text, times as float64."""
+    """Return a column as Vectors has it: recordings as text, seconds as float64, UTC times as datetime64[us]."""
+    if (values.dtype.kind == "M") != (name in TIMES):
+        wanted = "UTC times" if name in TIMES else "numbers or text"
+        raise InputError(f"{name!r} must hold {wanted}; got {values.dtype}. {AGAIN}")
+    if name in TIMES:
+        return values.astype("M8[us]")
     if name in SECONDS and values.dtype.kind == "U":
         raise InputError(f"{name!r} must hold seconds as numbers; got text. {AGAIN}")
     return values.astype(np.float64) if name in SECONDS else as_text(values) if name == "recording" else values
@@ -294,6 +302,8 @@ def _values(column: str, cells: Any) -> Array:
     cells = cells.cast(kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return np.array(cells.fill_null("").to_pylist(), dtype=np.str_)
+    if pa.types.is_timestamp(kind):  # in UTC, or without a zone
+        return np.asarray(cells.cast(pa.timestamp("us"), safe=False).to_numpy())
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise InputError(f"column {column!r} must hold numbers or text; got {kind}. {AGAIN}")
     if cells.null_count:
@@ -338,10 +348,10 @@ def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> No
     check_out(path)
     for arrays in parts.values():
         for key, array in arrays.items():
-            if array.dtype.kind not in "biufU" or len(array) != len(arrays["X"]):
+            if array.dtype.kind not in "biufUM" or len(array) != len(arrays["X"]):
                 raise InputError(
-                    f"{key} must be numbers or text, one for each of the {len(arrays['X'])} vectors; got {array.dtype} "
-                    f"{array.shape}."
+                    f"{key} must be numbers, text or times, one for each of the {len(arrays['X'])} vectors; got "
+                    f"{array.dtype} {array.shape}."
                 )
     said = None if made_of is None else json.dumps(made_of.to_dict(), sort_keys=True, allow_nan=False)
     with atomic_file(path) as file:
@@ -370,7 +380,8 @@ def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
         if values is not None and (known := labelled(values)).any():
             values = as_text(values) if name == "recording" else values
             wide = name in SECONDS or values.dtype.kind == "f"
-            cells[name] = pa.array(values.astype(np.float64) if wide else values, mask=~known)
+            kind = pa.timestamp("us", "UTC") if name in TIMES else None
+            cells[name] = pa.array(values.astype(np.float64) if wide else values, kind, mask=~known)
     kinds = {name: column.type for name, column in cells.items()}
     schema = pa.schema({**kinds, "vector": pa.list_(pa.float32(), n_features)})
     if source is not None:
@@ -399,6 +410,9 @@ def write_columns(path: Path, columns: Mapping[str, Array]) -> None:
     series = {}
     for name, values in columns.items():
         plain = np.asarray(values)
+        if plain.dtype.kind == "M":  # UTC
+            series[name] = pd.Series(as_text(plain) if path.suffix == ".csv" else pd.DatetimeIndex(plain, tz="UTC"))
+            continue
         known = labelled(plain) & ~np.broadcast_to(getattr(values, "mask", False), plain.shape)
         kind = {"b": "boolean", "i": "Int64", "u": "UInt64"}.get(plain.dtype.kind)  # these can be empty
         series[name] = pd.Series(plain, dtype=kind).where(known)
