@@ -17,6 +17,7 @@ import pytest
 
 from dicot import LabelStore
 from dicot.core.errors import DicotError, InputError, OutputError
+from dicot.use.labels.store import put_on_windows, read_labels
 
 NOBODY = 65534
 
@@ -41,7 +42,7 @@ def test_labels_are_kept_by_window_or_by_id_with_their_types(path):
         "x": 2.5,
         "y": 2.5,
     }
-    assert list(labels) == sorted(labels, key=lambda key: key if isinstance(key, str) else key[0])
+    assert list(labels)[0] == ("walk.csv", 0, 2.56), "the oldest first"
 
 
 def test_a_key_is_the_same_whatever_kind_of_number_says_it(path):
@@ -300,3 +301,33 @@ def test_several_processes_write_to_a_new_file_at_once(path):
     assert [change.old for change in shared] == [None, *(change.new for change in shared[:-1])], "one after the other"
     assert len(shared) == 75 and len({change.action for change in history}) == 75
     assert labels["shared"] == shared[-1].new
+
+
+# Ranges
+
+
+def test_an_edge_is_moved_in_one_call_that_one_undo_takes_back(path):
+    old, new = ("a", 0.0, 10.0), ("a", 0.0, 12.5)
+    with LabelStore(path) as store:
+        store.set([old, ("a", 12, 20)], ["walk", "sit"])
+        store.move(old, new, by="Ada")
+        assert store.current() == {("a", 12, 20): "sit", new: "walk"}
+        assert {change.by for change in store.history()[2:]} == {"Ada"}
+        store.change({new: None, ("a", 0, 5): "walk", ("a", 5, 12.5): "run"})  # cut in two
+        assert store.undo() == {new: "walk", ("a", 0, 5): None, ("a", 5, 12.5): None}
+        store.undo()
+        assert list(store.current()) == [old, ("a", 12, 20)], "also as old as before"
+        with pytest.raises(InputError, match="has no label for"):
+            store.move(new, old)
+        assert store.current()[old] == "walk"
+
+
+def test_a_window_takes_the_label_of_ranges_by_the_rule():
+    start = np.arange(0, 10.0)
+    labels = {("a", 0.0, 4.5): "walk", ("a", 3.0, 6.0): "run", ("a", 2.0, 4.0): "sit", ("a", 7.0, 7.9): "fall"}
+    given, lost = put_on_windows(labels, ["a"] * 10, start, start + 2)
+    # The key from 2 to 4 s is a window's and no range. From 3 s on "run" counts, which has half of the window from 5 s.
+    assert given.tolist() == ["walk", "walk", "sit", "run", "run", "", "", "", "", ""] and lost == [("a", 7.0, 7.9)]
+    labels = {("b", 0.0, 9.0): "walk", ("a", 90.0, 95.0): "walk", "case": "walk", ("a", 5.2, 6.4): "run"}
+    given, lost = put_on_windows(labels, ["a"] * 10, start, start + 2)
+    assert given.tolist() == [""] * 5 + ["run"] + [""] * 4 and lost == list(labels)[:3]

@@ -13,7 +13,6 @@ from dicot.core.progress import Bar
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
-    from dicot.store.vectors import Vectors
 
 
 def classify(
@@ -25,7 +24,8 @@ def classify(
 ) -> None:
     """Predict a label for every window of VECTORS from the labels of some, and say how often that may be right.
 
-    A file of labels is one that `dicot label` wrote, or a .csv with recording, start, end and label.
+    A file of labels is one that `dicot label` wrote, a .csv with recording, start, end and label, or a .json of Label
+    Studio. They may be ranges: a window takes the label that covers more than half of it.
 
     The table holds the label that was given, the one predicted, and the probability of each class, p_CLASS. A window
     that has a label keeps it, with probability 1. The accuracy is about the others: labels are hidden and predicted,
@@ -43,7 +43,7 @@ def classify(
     if save is not None:
         check_head_file(save)
     known = read_vectors(vectors, finite=True)
-    given = _given(vectors, known, labels)
+    given = opt.labels_of(vectors, known, labels)
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
         name, groups = known.held_together(2) or known.held_together(1) or ("group", None)
@@ -73,27 +73,6 @@ def classify(
         typer.echo(f"Wrote {out}")
     if save is not None:
         typer.echo(f"Wrote {replace(model.head_, model=known.model).save(save)}")
-
-
-def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
-    """Return the labels that are known, from the file of labels or from the vectors' own column."""
-    from dicot.core.errors import naming
-    from dicot.data.labels import labelled
-    from dicot.use.labels.store import put_on_windows, read_labels
-
-    if labels is None:
-        if known.label is None or not labelled(known.label).any():
-            raise InputError(f"{vectors} holds no labels. Give some by `dicot label add`, and name the file: --labels.")
-        return known.label
-    with naming(vectors):
-        places = known.places()
-    with naming(labels):
-        read = read_labels(labels)
-        given, lost = put_on_windows(read, *places)
-    if not read:
-        raise InputError(f"{labels} holds no labels. Give some by `dicot label add`.")
-    opt.say_lost(labels, vectors, lost, len(read))
-    return given
 
 
 def _class_numbers(source: Path, given: "Array") -> "Array":

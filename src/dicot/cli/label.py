@@ -56,9 +56,9 @@ def show_labels(store: Store) -> None:
 
     with LabelStore(store, read_only=True) as kept:
         labels = kept.current()
-    keys = [(key, "", "") if isinstance(key, str) else key for key in labels]
-    places = {title: [key[number] for key in keys] for number, title in enumerate(("recording", "start", "end"))}
-    show_columns({**places, "label": labels.values()})
+    rows = [(*((key, "", "") if isinstance(key, str) else key), value) for key, value in labels.items()]
+    rows.sort(key=lambda row: (row[0], isinstance(row[1], str), row[1]))
+    show_columns({title: [row[at] for row in rows] for at, title in enumerate(("recording", "start", "end", "label"))})
     counts = Counter(map(cell, labels.values()))
     said = ", ".join(f"{n} {name}" for name, n in counts.most_common())
     typer.echo(f"{len(labels)} label(s) in {store}{said and ': '}{said}")
@@ -72,20 +72,16 @@ def suggest_windows(
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
     from dicot.core.errors import naming
-    from dicot.use.labels.store import put_on_windows, read_labels
+    from dicot.use.labels.store import read_labels
     from dicot.use.labels.suggestion import suggest
 
     known = _placed(vectors)
-    labels = read_labels(store) if store.exists() else {}
     if not store.exists():
         typer.echo(f"There is no {store} yet: these are suggestions without any label.")
-    with naming(store):
-        given, lost = put_on_windows(labels, *known.places())
-    opt.say_lost(store, vectors, lost, len(labels))
+    given = opt.labels_of(vectors, known, store) if store.exists() and read_labels(store) else None
     with naming(vectors):
-        rows = suggest(known.x, given if labels else None, k)
-    recording, start, end = known.places()
-    names = [f"{recording[row]}@{cell((start[row] + end[row]) / 2)}" for row in rows.tolist()]
+        rows = suggest(known.x, given, k)
+    names = [_window(known, row) for row in rows.tolist()]
     columns = {name: values[rows] for name, values in known.columns().items() if name != "label"}
     show_columns({"window": names, "row": rows.tolist(), **columns})
     words = ["dicot", "label", "add", str(store), names[0], "LABEL", "--vectors", str(vectors)]
@@ -105,6 +101,129 @@ def undo(store: Store, n: Annotated[int, typer.Option("--number", "-n", help="Ho
         typer.echo(f"{_said(key)}: {'no label' if value is None else cell(value)}")
     if not changed:
         typer.echo(f"Nothing is left to take back in {store}.")
+
+
+@label.command("export")
+def export_labels(
+    store: Store,
+    out: Annotated[Path, typer.Option(help="A .csv, or a .json for Label Studio.")],
+    vectors: Annotated[
+        Path | None, typer.Option(help="Vectors that know when recordings began, for times in UTC.")
+    ] = None,
+) -> None:
+    """Write the labels of windows and ranges to a table, or as tasks of Label Studio."""
+    from dicot.store.vectors import read_vectors
+    from dicot.use.labels.store import LabelStore
+
+    begun = None if vectors is None else read_vectors(vectors).begun()
+    with LabelStore(store, read_only=True) as kept:
+        typer.echo(f"Wrote {kept.export(out, begun)} label(s) to {out}")
+
+
+@label.command("import")
+def import_labels(
+    store: Store,
+    file: Annotated[Path, typer.Argument(help="A .csv with recording (or file), start, end and label, or a .json.")],
+    vectors: Annotated[Path | None, typer.Option(help="Vectors of the recordings, to check the labels by.")] = None,
+    by: Annotated[str, typer.Option(help="Who says so, for the history; default: the file.")] = "",
+) -> None:
+    """Take labels of windows and ranges from a table, or from what Label Studio exported as JSON; one undo for all.
+
+    With VECTORS, labels that are on no window are named. Times of a .json that are dates need them too.
+    """
+    from dicot.use.labels.store import LabelStore, read_labels
+
+    known = None if vectors is None else _placed(vectors)
+    labels = read_labels(file, None if known is None else known.begun())
+    if not labels:
+        raise InputError(f"{file} holds no labels. Name another file.")
+    if vectors is not None and known is not None:
+        opt.labels_of(vectors, known, file)
+    with LabelStore(store) as kept:
+        kept.set(list(labels), list(labels.values()), by or file.name)
+        typer.echo(f"Took {len(labels)} label(s) from {file}. {store} has {len(kept.current())} label(s).")
+
+
+@label.command("check")
+def check_labels(
+    vectors: opt.VectorsArgument,
+    labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the list.")] = None,
+    k: Annotated[int, typer.Option("--number", "-n", help="How many to show.")] = 20,
+) -> None:
+    """List labels that are probably wrong, the least probable first, each with what the others say.
+
+    A label is hidden, with those of its group or else recording, and predicted from the others. It is listed where it
+    has a probability below 2 %. `near` are the labels of the nearest windows among the others.
+    """
+    import numpy as np
+
+    from dicot.core.errors import naming
+    from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
+    from dicot.use.labels.doubt import probably_wrong
+
+    if out is not None:
+        check_out(out, TABLES)
+    known = read_vectors(vectors, finite=True)
+    given = opt.labels_of(vectors, known, labels)
+    with naming(labels or vectors):
+        name, groups = known.held_together(2) or ("window", None)
+        doubts = probably_wrong(known.x, given, groups)
+    rows = [doubt.row for doubt in doubts]
+    about = {title: values[rows] for title, values in known.columns().items() if title != "label"}
+    said = {
+        title: [getattr(doubt, title) for doubt in doubts] for title in ("label", "given", "predicted", "probability")
+    }
+    near = [", ".join(f"{given[row]} ({_window(known, row)})" for row in doubt.near) for doubt in doubts]
+    columns = {"row": rows, **about, **said, "near": near}
+    if out is not None:
+        write_columns(out, {title: np.asarray(values) for title, values in columns.items()})
+    shown = {
+        title: [f"{v:.3f}" for v in values] if title in ("given", "probability") else values
+        for title, values in said.items()
+    }
+    names = [_window(known, row) for row in rows]
+    show_columns({title: values[:k] for title, values in {"window": names, **shown, "near": near}.items()})
+    typer.echo(f"{len(doubts)} label(s) are probably wrong, by hiding the labels of whole {name}s.")
+    if out is not None:
+        typer.echo(f"Wrote {out}")
+
+
+@label.command()
+def agree(
+    first: Annotated[Path, typer.Argument(help="The labels of one person.")],
+    second: Annotated[Path, typer.Argument(help="The labels of another.")],
+    vectors: Annotated[
+        Path | None, typer.Option(help="Vectors whose windows to compare, where labels are ranges.")
+    ] = None,
+) -> None:
+    """Say how far two people gave the same labels: the share of equal ones, Cohen's kappa, and where they differ."""
+    from dicot.use.labels.agreement import agreement
+    from dicot.use.labels.store import read_labels
+
+    if vectors is not None:
+        known = _placed(vectors)
+        found = agreement(*(opt.labels_of(vectors, known, path) for path in (first, second)))
+    else:
+        one, two = read_labels(first), read_labels(second)
+        found = agreement(list(one.values()), [two.get(key) for key in one])
+    if found.disagreements:
+        pairs = [*found.disagreements]
+        show_columns(
+            {
+                str(first): [a for a, _ in pairs],
+                str(second): [b for _, b in pairs],
+                "windows": found.disagreements.values(),
+            }
+        )
+    typer.echo(str(found))
+
+
+def _window(known: "Vectors", row: int) -> str:
+    """Name a window as `dicot label add` takes it."""
+    if known.recording is None or known.start is None or known.end is None:
+        return str(row)
+    return f"{known.recording[row]}@{cell((known.start[row] + known.end[row]) / 2)}"
 
 
 def _placed(path: Path) -> "Vectors":

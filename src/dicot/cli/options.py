@@ -13,8 +13,9 @@ from typer.core import TyperCommand
 from dicot.core.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
+    from dicot.data.cases import Array
     from dicot.store.search import EmbeddingIndex
-    from dicot.use.labels.store import Key
+    from dicot.store.vectors import Vectors
 
 AT = "RECORDING@SECONDS"
 INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
@@ -186,14 +187,32 @@ def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:
         raise InputError(f"{option} takes {AT} or the number of a row; got {text!r}.") from error
 
 
-def say_lost(labels: Path, vectors: Path, lost: "list[Key]", count: int) -> None:
-    """Warn of labels that are on no window of the vectors; where all are, that is an error."""
-    if not lost:
-        return
-    said = f"{len(lost)} of {count} label(s) of {labels} are on no window of {vectors}; the first is on {lost[0]!r}."
-    if len(lost) == count:
-        raise InputError(f"{said} Name the vectors that were labelled, with the same windows.")
-    warn(said)
+def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
+    """Return the label of each vector (N,): from a file of labels, or else from the vectors' own column."""
+    from dicot.core.errors import naming
+    from dicot.data.labels import labelled
+    from dicot.use.labels.store import put_on_windows, read_labels, why_on_none
+
+    if labels is None:
+        if known.label is None or not labelled(known.label).any():
+            raise InputError(f"{vectors} holds no labels. Give some by `dicot label add`, and name the file: --labels.")
+        return known.label
+    with naming(vectors):
+        places = known.places()
+    with naming(labels):
+        read = read_labels(labels, known.begun())
+        given, lost = put_on_windows(read, *places)
+    if not read:
+        raise InputError(f"{labels} holds no labels. Give some by `dicot label add`.")
+    if lost:
+        said = (
+            f"{len(lost)} of {len(read)} label(s) of {labels} are on no window of {vectors}; the first is on "
+            f"{lost[0]!r}: {why_on_none(lost[0], *places)}."
+        )
+        if len(lost) == len(read):
+            raise InputError(f"{said} Name the vectors that were labelled.")
+        warn(said)
+    return given
 
 
 def warn(sentence: str) -> None:

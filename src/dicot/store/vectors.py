@@ -139,6 +139,14 @@ class Vectors:
             )
         return self.recording, self.start, self.end
 
+    def begun(self) -> dict[str, float]:
+        """Return when each recording began, in seconds since 1970, where it is known."""
+        if self.recording is None or self.start is None or self.start_time is None:
+            return {}
+        dated = ~np.isnat(self.start_time)
+        zero = self.start_time[dated].astype("M8[us]").astype(np.int64) / 1e6 - self.start[dated]
+        return {str(name): float(time) for name, time in zip(self.recording[dated], zero, strict=True)}
+
     @property
     def model(self) -> str | None:
         """Return the hash of the model that made them, where the file says it."""

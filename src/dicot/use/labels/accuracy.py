@@ -126,9 +126,9 @@ def honest_accuracy(
     rng, classifiers = np.random.default_rng(random_state), Relabelled(x)
     for repeat in range(repeats):
         guesses = np.full(len(known), -1)
-        folds = list(_folds(truth, members, rng))
-        for done, fold in enumerate(folds):
-            on_fit(repeat * len(folds) + done, repeats * len(folds))
+        dealt = list(folds(truth, members, rng))
+        for done, fold in enumerate(dealt):
+            on_fit(repeat * len(dealt) + done, repeats * len(dealt))
             guesses[fold], counts = _guesses(classifiers, numbers, known, fold)
             others += counts
         scored = guesses >= 0
@@ -183,7 +183,7 @@ def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) ->
     return np.where(np.isin(numbers[hidden], remaining), found[hidden], -1), others
 
 
-def _folds(truth: Rows, members: Rows | None, rng: np.random.Generator) -> Iterator[Rows]:
+def folds(truth: Rows, members: Rows | None, rng: np.random.Generator) -> Iterator[Rows]:
     """Yield the labelled cases of each fold. Without groups, a class with one label is in no fold."""
     fold = np.full(len(truth), -1)
     if members is None:

@@ -10,14 +10,19 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from pathlib import Path
+from operator import itemgetter
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
 
 from dicot.core.database import open_tables, transaction
 from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
+from dicot.data.ranges import Range, labels_of_windows
+from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
 Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)
@@ -39,9 +44,10 @@ SCHEMA = {
     "names": "CREATE TABLE names (number INTEGER PRIMARY KEY, label NOT NULL UNIQUE, action INTEGER)",
 }
 LIVE = "undoes IS NULL AND action NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
+# What was taken back counts as never said: an undo also gives a range its old age back.
 NEWEST = (
     "SELECT * FROM changes WHERE new IS NOT NULL AND number IN "
-    '(SELECT max(number) FROM changes GROUP BY recording, start, "end") ORDER BY recording, start, "end"'
+    f'(SELECT max(number) FROM changes WHERE {LIVE} GROUP BY recording, start, "end") ORDER BY '
 )
 LARGEST = 2**63  # SQLite's whole numbers lie below
 COLUMNS = ("recording", "start", "end", "label")  # of a table of labels
@@ -102,9 +108,22 @@ class LabelStore:
             labels = [labels] * len(checked)
         if len(labels) != len(checked):
             raise InputError(f"labels must be one label or one for each of the {len(checked)} keys; got {len(labels)}.")
-        given = {key: _label(label, key) for key, label in zip(checked, labels, strict=True)}
+        self.change({key: _label(label, key) for key, label in zip(checked, labels, strict=True)}, by)
+
+    def change(self, labels: Mapping[Key, Label | None], by: str = "") -> None:
+        """Give some keys a label and take it from others, whose label is None, in one call that one undo takes back."""
+        given = [None if label is None else _label(label, key) for key, label in labels.items()]
         with self._transaction():
-            self._append(given, by)
+            self._append(dict(zip(_checked_keys(labels), given, strict=True)), by)
+
+    def move(self, key: Key, new_key: Key, by: str = "") -> None:
+        """Give the label of one key to another, as where an edge of a range is moved; one undo takes it back."""
+        old, new = _checked_key(key), _checked_key(new_key)
+        with self._transaction():
+            label = self._label_of(old)
+            if label is None:
+                raise InputError(f"{self.path} has no label for {key!r}. Move only what has a label.")
+            self._append({old: None, new: label}, by)
 
     def remove(self, keys: Sequence[Key], by: str = "") -> None:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
@@ -136,9 +155,9 @@ class LabelStore:
             return bool(self._last_actions(1))
 
     def current(self) -> dict[Key, Label]:
-        """Return the label of every key that has one, in the order of the keys."""
+        """Return the label of every key that has one, the oldest first: where ranges overlap, the later one counts."""
         with self._transaction("DEFERRED"):
-            return {key: row["new"] for key, row in self._rows(NEWEST)}
+            return {key: row["new"] for key, row in self._rows(f"{NEWEST} number")}
 
     def names(self) -> list[Label]:
         """Return every label in the order in which they came, also one that no key has any more.
@@ -163,23 +182,44 @@ class LabelStore:
             rows = self._rows("SELECT * FROM changes ORDER BY number")
         return [LabelChange(key, *(row[name] for name in LabelChange._fields[1:])) for key, row in rows]
 
-    def export(self, path: str | Path) -> int:
-        """Write the current labels to a .csv file, whole or not at all, and return how many there are.
+    def export(self, path: str | Path, begun: Mapping[str, float] | None = None) -> int:
+        """Write the current labels to a .csv or a .json, whole or not at all, and return how many there are.
 
-        Its columns are recording, start, end, label, by and at. An id is in the first, with start and end empty.
+        Parameters
+        ----------
+        path : a .csv as `to_csv` has it, or a .json for Label Studio
+        begun : recording -> its beginning in seconds since 1970, where it is known
         """
         path = Path(path)
-        if path.suffix != ".csv":
-            raise InputError(f"{path} has an unknown suffix {path.suffix!r}; labels go to .csv.")
+        if path.suffix not in (".csv", ".json"):
+            raise InputError(f"{path} has an unknown suffix {path.suffix!r}; labels go to .csv, or .json.")
         check_writable(path)
+        with naming(path):
+            text = (self.to_csv if path.suffix == ".csv" else self.to_json)(begun or {})
+        write_atomic(path, text.encode())
+        return len(self.current())
+
+    def to_csv(self, begun: Mapping[str, float]) -> str:
+        """Return the current labels as a table: recording, start, end, label, by and at, sorted by the first three.
+
+        An id is in the first, with start and end empty. Where the beginning of a recording is known, start_time and
+        end_time are in UTC.
+        """
         with self._transaction("DEFERRED"):
-            rows = self._rows(NEWEST)
-        text = io.StringIO(newline="")
+            rows = self._rows(f'{NEWEST} recording, start, "end"')
+        text, clock = io.StringIO(newline=""), ["start_time", "end_time"] if begun else []
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["recording", "start", "end", "label", "by", "at"])
-        writer.writerows([row[name] for name in ("recording", "start", "end", "new", "by", "at")] for _, row in rows)
-        write_atomic(path, text.getvalue().encode())
-        return len(rows)
+        writer.writerow([*COLUMNS, *clock, "by", "at"])
+        for key, row in rows:
+            place, origin = _seconds(key), begun.get(row["recording"])
+            known = None if place is None or origin is None else [_utc(origin + time) for time in place]
+            times = (known or ["", ""]) if begun else []
+            writer.writerow([*(row[name] for name in (*COLUMNS[:3], "new")), *times, row["by"], row["at"]])
+        return text.getvalue()
+
+    def to_json(self, begun: Mapping[str, float]) -> str:
+        """Return the current labels as tasks of Label Studio, the oldest of a recording first."""
+        return to_label_studio([(*_columns(key), label) for key, label in self.current().items()], begun)
 
     def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
         return transaction(self._db, self.path, WHAT, kind)
@@ -270,23 +310,30 @@ def _columns(key: Key) -> tuple[str, Time | None, Time | None]:
     return (key, None, None) if isinstance(key, str) else key
 
 
-def read_labels(path: str | Path) -> dict[Key, Label]:
-    """Read the current labels of a label store, or those of a .csv with the columns recording, start, end and label.
+def read_labels(path: str | Path, begun: Mapping[str, float] | None = None) -> dict[Key, Label]:
+    """Read the labels of a label store, of a .csv with recording, start, end and label, or of a Label Studio .json.
 
-    In a .csv a row without a label, or with -1, says nothing. `LabelStore.export` writes such files.
+    In a .csv a row without a label, or with -1, says nothing. Instead of the recording it may name the file. Later rows
+    count as newer, or those with a later time in the column "at". `LabelStore.export` writes such files.
     """
     path = Path(path)
-    if path.suffix.lower() != ".csv":
+    if path.suffix.lower() not in (".csv", ".json"):
         with LabelStore(path, read_only=True) as store:
             return store.current()
     if not path.is_file():
         raise InputError(f"There is no table of labels at {path}. Name another file.")
     with naming(path):
-        return _read_table(path)
+        if path.suffix.lower() == ".csv":
+            return _read_table(path)
+        return dict(from_label_studio(path.read_text("utf-8-sig"), begun or {}))
 
 
 def put_on_windows(labels: Mapping[Key, Label], recording: Any, start: Any, end: Any) -> tuple[Array, list[Key]]:
-    """Return the label of each window (N,), unknown for most as in Windows, and the keys that belong to none."""
+    """Return the label of each window (N,), unknown for most as in Windows, and the keys that label none.
+
+    A window takes the label of the key that names it, start and end. Every other key is a range: a window takes the
+    label that covers more than half of it. Where two ranges overlap, the later one in `labels` counts there.
+    """
     windows = WindowKeys.of_places(recording, start, end)
     by_row, lost = windows.rows_of(labels)
     return check_labels([by_row.get(row) for row in range(len(windows))], len(windows), "label", "windows"), lost
@@ -299,8 +346,13 @@ class WindowKeys:
     def __init__(self, keys: Sequence[Key]) -> None:
         self._keys = keys
         self._rows: dict[Key, list[int]] = {}
+        placed: dict[str, list[tuple[int, float, float]]] = {}
         for row, key in enumerate(keys):
             self._rows.setdefault(_rounded(key), []).append(row)
+            if (place := _seconds(key)) is not None:
+                placed.setdefault(key[0], []).append((row, *place))
+        # Recording -> its windows in the order of time: row, start and end (3, n)
+        self._placed = {name: np.array(sorted(own, key=itemgetter(1))).T for name, own in placed.items()}
 
     @classmethod
     def of_places(cls, recording: Any, start: Any, end: Any) -> "WindowKeys":
@@ -311,7 +363,7 @@ class WindowKeys:
         return len(self._keys)
 
     def rows_of(self, labels: Mapping[Key, Label]) -> tuple[dict[int, Label], list[Key]]:
-        """Return the labels by row, and the keys that belong to no window."""
+        """Return the labels by row as `put_on_windows` has them, and the keys that label no window."""
         wanted: dict[Key, tuple[Key, Label]] = {}
         for key, label in labels.items():
             before, other = wanted.setdefault(_rounded(key), (key, label))
@@ -321,13 +373,50 @@ class WindowKeys:
                     "away."
                 )
         by_row = {row: label for rounded, (_, label) in wanted.items() for row in self._rows.get(rounded, ())}
-        return by_row, [key for rounded, (key, _) in wanted.items() if rounded not in self._rows]
+        others = dict(one for rounded, one in wanted.items() if rounded not in self._rows)
+        ranges: dict[str, list[Range]] = {}
+        for key, label in others.items():
+            if (place := _seconds(key)) is not None and key[0] in self._placed:
+                ranges.setdefault(key[0], []).append(Range(key[0], *place, label))
+        on: set[Key] = set()
+        for name, own in ranges.items():
+            rows, start, end = self._placed[name]
+            for row, found in zip(
+                rows.astype(int).tolist(), labels_of_windows(own, [name] * len(rows), start, end), strict=True
+            ):
+                if found is not None:
+                    by_row.setdefault(row, found)
+            # The latest end of the labelled windows that start up to here: a range that begins before it is on one.
+            reach = np.maximum.accumulate(np.where(np.isin(rows, list(by_row)), end, -np.inf))
+            begun = np.searchsorted(start, [one.end for one in own])
+            on |= {one[:3] for one, count in zip(own, begun, strict=True) if count and reach[count - 1] > one.start}
+        return by_row, [key for key in others if key not in on]
 
     def keys_of(self, rows: Iterable[int], labels: Mapping[Key, Label]) -> list[Key]:
         """Return the keys of these rows, each once, as they are written where a label has one already."""
         written = {_rounded(key): key for key in labels}
         wanted = dict.fromkeys(self._keys[row] for row in rows)
         return list(dict.fromkeys(written.get(_rounded(key), key) for key in wanted))
+
+
+def why_on_none(key: Key, recording: Any, start: Any, end: Any) -> str:
+    """Say why a label is on no window, as half a sentence."""
+    place, own = _seconds(key), np.flatnonzero(np.asarray(recording).astype(str) == key[0])
+    if place is None:
+        return "no window has this name"
+    if not len(own):
+        return f"there is no such recording. {did_you_mean(key[0], set(map(str, recording)))}"
+    first, last = float(np.min(np.asarray(start)[own])), float(np.max(np.asarray(end)[own]))
+    if place[0] >= last or place[1] <= first:
+        return f"the windows of this recording lie from {first:.10g} to {last:.10g} s"
+    return "it covers more than half of no window"
+
+
+def _seconds(key: Key) -> tuple[float, float] | None:
+    """Return start and end of a key that has them in seconds."""
+    if isinstance(key, str) or isinstance(key[1], str) or isinstance(key[2], str):
+        return None
+    return float(key[1]), float(key[2])
 
 
 def _rounded(key: Key) -> Key:
@@ -338,11 +427,12 @@ def _rounded(key: Key) -> Key:
 
 
 def _read_table(path: Path) -> dict[Key, Label]:
-    labels: dict[Key, Label] = {}
+    labels: dict[Key, tuple[str, Label]] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, strict=True)
         names = list(rows.fieldnames or ())
-        if lacking := [name for name in COLUMNS if name not in names]:
+        by_file = "file" in names and "recording" not in names
+        if lacking := [name for name in COLUMNS if name not in names and not (by_file and name == "recording")]:
             raise InputError(
                 f"line 1 has no column {lacking[0]!r}. {did_you_mean(lacking[0], names)} A table of labels has the "
                 f"columns {', '.join(COLUMNS)}."
@@ -354,22 +444,29 @@ def _read_table(path: Path) -> dict[Key, Label]:
             label = plain_text(row["label"])
             if label in ("", "-1"):
                 continue
-            key = _key(row, line)
-            if labels.setdefault(key, label) != label:
+            key = _key(str(PurePath(row["file"]).with_suffix("")) if by_file else row["recording"], row, line)
+            if (other := labels.setdefault(key, (row.get("at", ""), label))[1]) != label:
                 raise InputError(
-                    f"{line} gives {key!r} the label {label!r}, and one above {labels[key]!r}. Remove one of them."
+                    f"{line} gives {key!r} the label {label!r}, and one above {other!r}. Remove one of them."
                 )
-    return labels
+    return {key: label for key, (_, label) in sorted(labels.items(), key=lambda one: one[1][0])}
 
 
-def _key(row: Mapping[str, str], line: str) -> Key:
+def _key(recording: str, row: Mapping[str, str], line: str) -> Key:
     """Return the key of a row; without start and end, the recording is an id."""
-    cells = row["start"].strip(" \t"), row["end"].strip(" \t")
-    if row["recording"] and not any(cells):
-        return row["recording"]
-    if not row["recording"] or not all(is_number(cell) and math.isfinite(float(cell)) for cell in cells):
-        raise InputError(
-            f"{line} names the window {row['recording']!r} from {cells[0]!r} to {cells[1]!r}, not a recording and two "
-            "numbers of seconds. Correct it."
-        )
-    return row["recording"], float(cells[0]), float(cells[1])
+    cells = {name: row[name].strip(" \t") for name in COLUMNS[1:3]}
+    if not recording:
+        raise InputError(f"{line} names no recording. Correct it.")
+    if not any(cells.values()):
+        return recording
+    for name, cell in cells.items():
+        if not is_number(cell) or not math.isfinite(float(cell)):
+            raise InputError(f"{line} has {cell!r} as {name!r}, which is no number of seconds. Correct it.")
+    start, end = map(float, cells.values())
+    if end < start:
+        raise InputError(f"{line} has 'end' {end:g} before 'start' {start:g}. Correct it.")
+    return recording, start, end
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
