@@ -35,6 +35,7 @@ ARRAYS_ONLY = ("data", "store", "use", "judge/protocols", "judge/classical", "ju
 # The rooms that may import an optional package; every package of an extra in pyproject.toml is listed.
 EXTRAS = {
     "aeon": {"data", "judge"},
+    "anywidget": {"explorer"},
     "fastapi": {"explorer"},
     "fsspec": {"store"},
     "jinja2": {"judge", "paper"},
@@ -44,6 +45,7 @@ EXTRAS = {
     "pyarrow": {"core", "data", "store"},
     "ray": {"core"},
     "statsmodels": {"methods"},
+    "traitlets": {"explorer"},
     "umap": {"use"},
     "usearch": {"store"},
     "uvicorn": {"explorer"},

@@ -76,6 +76,7 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   new Legend(session, dark);
   startSearch(session);
   startTools(session, bar, queue);
+  if (parent !== window) session.selection.listen((rows) => parent.postMessage({ dicot: "selection", rows }, "*")); // the widget
   startKeys(keyTable({ session, map, panel, queue, bar, drawer, labelPinned }));
   await Promise.all([session.loadLabels(), firstColours(session)]);
   window.dicot.screen = (row) => map.screen(row);

@@ -26,6 +26,7 @@ from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
+from dicot.cli.vectors import vectors
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
 from dicot.core.processes.launcher import LOST, find_place, is_launched
@@ -49,6 +50,7 @@ app = typer.Typer(
 for command in (pretrain, embed, evaluate, inspect, search, outliers):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
+app.add_typer(vectors, name="vectors")
 for command in (classify, export, explore, report, paper):
     app.command(cls=Command)(command)
 app.command("list")(list_names)

@@ -1,17 +1,32 @@
 """dicot search: the windows that are most like one of a recording."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import check_plot, draw, show_columns
+from dicot.cli.embed import BASE, hash_of, load_embedder
+from dicot.cli.tables import check_plot, draw, drawn_windows, show_columns
 from dicot.core.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.store.series import Series
+    from dicot.store.vectors import Vectors
 
 
 def search(
     vectors: opt.VectorsArgument,
-    like: Annotated[str, typer.Option(help=f"The window to compare with: {opt.AT}, such as monday@12.5, or its row.")],
+    like: Annotated[
+        str | None, typer.Option(help=f"The window to compare with: {opt.AT}, such as monday@12.5, or its row.")
+    ] = None,
+    other: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Where this window is, if not in VECTORS: other vectors, or a recording, as a .csv."
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="What embeds a recording: the model that made VECTORS.")] = None,
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     groups: Annotated[str | None, typer.Option(help="Only windows of these groups, separated by commas.")] = None,
@@ -22,40 +37,84 @@ def search(
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
-    --plot draws them beside it: all channels, each on one scale.
+    A recording that is named by --from is cut and embedded like those of VECTORS. Without --like all its windows are
+    compared, and what is found is near one of them. --plot draws them beside it: all channels, each on one scale.
     """
     import numpy as np
 
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
-    from dicot.store.vectors import Vectors, made_of, read_vectors
+    from dicot.store.vectors import Vectors, are_vectors, made_of, read_vectors
 
     check_plot(plot, data)
+    if like is None and (other is None or are_vectors(other)):
+        raise InputError(f"Say which window to compare with: --like {opt.AT}, or the number of its row.")
+    if model is not None and (other is None or are_vectors(other)):
+        raise InputError("--model is for a recording that is named by --from. Leave it out.")
     if vectors.is_dir():  # its vectors stay on disk
         index = EmbeddingIndex.load(vectors, metric=metric)
         nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))
-        placed = (index.recording, index.start, index.end, index.group, index.label)
-        known = Vectors(nothing, *placed, source=made_of(Store(vectors)))
+        known = Vectors(nothing, **Store(vectors).columns(), source=made_of(Store(vectors)))
     else:
         known = read_vectors(vectors)
         index = EmbeddingIndex(known.x, metric=metric, **known.columns())
     columns = known.columns()
-    row = opt.row_meant(index, like, "--like")
-    distances, rows = index.query(
-        index.vectors([row])[0],
+    asked, series = (known, None) if other is None else _asked(other, vectors, known, model)
+    own = index if other is None else EmbeddingIndex(asked.x, **asked.columns())
+    rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
+    distances, found = index.query(
+        own.vectors(rows),
         k,
-        leave_out=index.overlapping(row) if {"recording", "start", "end"} <= columns.keys() else [row],
+        leave_out=None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
         groups=None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
         after=after,
         before=before,
     )
-    found = {number: f"{distance:.4f}" for number, distance in zip(rows.tolist(), distances, strict=True)}
-    about = {title: [column[number] for number in found] for title, column in columns.items()}
-    show_columns({"row": found, "distance": found.values(), **about})
+    nearest: dict[int, str] = {}
+    for distance, number in sorted(zip(distances.ravel().tolist(), found.ravel().tolist(), strict=True)):
+        if number >= 0 and len(nearest) < k:
+            nearest.setdefault(number, f"{distance:.4f}")
+    about = {title: [column[number] for number in nearest] for title, column in columns.items()}
+    show_columns({"row": nearest, "distance": nearest.values(), **about})
     if plot is not None:
-        lead = [f"The window that was asked for, and the {len(found)} nearest by {metric} distance, nearest first."]
-        drawn = {row: {"distance": "0, asked for"}} | {number: {"distance": text} for number, text in found.items()}
-        draw(plot, f"Windows like {like}", lead, vectors, known, drawn, data, marked=row)
+        lead = [f"What was asked for, and the {len(nearest)} windows nearest by {metric} distance, nearest first."]
+        wanted = {row: {"distance": "0, asked for"} for row in rows}
+        drawn = {number: {"distance": text} for number, text in nearest.items()}
+        first = None if other is None else drawn_windows(other, asked, series, wanted, rows)
+        shown, marked = (wanted | drawn, rows) if first is None else (drawn, [])
+        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first or ())
+
+
+def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":
+    """Return what is compared with VECTORS: other vectors, or a recording, embedded by the model that made VECTORS."""
+    from dicot.model.box import in_box
+    from dicot.store.series import CaseSeries, windows_like
+    from dicot.store.vectors import Vectors, are_vectors, read_vectors
+
+    if are_vectors(other):
+        asked = read_vectors(other)
+        both = asked.model is not None and known.model is not None
+        if asked.x.shape[1] != known.x.shape[1] or (both and asked.model != known.model):
+            raise InputError(
+                f"{other} and {vectors} were made by different models: distances between their vectors mean nothing. "
+                "Embed both by the same model."
+            )
+        return asked, None
+    made, place = known.source, in_box(model or BASE)
+    if made is None or made.kind != "recordings":
+        raise InputError(
+            f"{vectors} does not say how recordings were cut for it, so {other} cannot be cut like them. Embed it, and "
+            "name its vectors: --from."
+        )
+    if hash_of(place) != made.model:
+        raise InputError(
+            f"{vectors} was made by the model {made.model[:12]}, and {place.name} is {hash_of(place)[:12]}. Name the "
+            "one that made it: --model."
+        )
+    cut = windows_like(made, other)
+    assert cut.channels is not None
+    x = load_embedder(place, "auto").transform(cut)
+    return Vectors(x, cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
 
 
 def _like_stored(names: tuple[str, ...], stored: Any) -> Any:

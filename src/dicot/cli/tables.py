@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
+    from dicot.store.series import Series
     from dicot.store.vectors import Vectors
 
 
@@ -119,14 +121,37 @@ def draw(
     known: "Vectors",
     rows: Mapping[int, Mapping[str, str]],
     data: str | None,
-    marked: int | None = None,
+    marked: Sequence[int] = (),
+    first: "Sequence[DrawnWindow]" = (),
 ) -> None:
-    """Write the page: the windows of these rows with what is said of each, in this order."""
+    """Write the page: `first`, then the windows of these rows with what is said of each, in this order."""
     from dicot.core.storage import write_atomic
-    from dicot.judge.report.page import DrawnWindow, windows_page
+    from dicot.judge.report.page import windows_page
     from dicot.store.series import series_of
 
     series = series_of(known, data, {}, path=vectors)
+    shown = [*first, *drawn_windows(vectors, known, series, rows, marked)]
+    facts_of_page = {
+        "vectors": vectors,
+        "version": f"dicot {__version__}",
+        "command": shlex.join(["dicot", *sys.argv[1:]]),
+    }
+    write_atomic(plot, windows_page(title, lead, shown, series.channels, facts_of_page).encode())
+    typer.echo(f"Wrote {plot}")
+
+
+def drawn_windows(
+    vectors: Path,
+    known: "Vectors",
+    series: "Series | None",
+    rows: Mapping[int, Mapping[str, str]],
+    marked: Sequence[int] = (),
+) -> "list[DrawnWindow]":
+    """Return the windows of these rows with what is said of each; their series are looked up where none are given."""
+    from dicot.judge.report.page import DrawnWindow
+    from dicot.store.series import series_of
+
+    series = series or series_of(known, None, {}, path=vectors)
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
     shown = []
     for row, facts in rows.items():
@@ -139,11 +164,5 @@ def draw(
         values = series.window(row)
         if values is None:
             raise InputError(f"Row {row} of {vectors}, {title_of}: {series.lost[str(known.places()[0][row])]}")
-        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row == marked))
-    facts_of_page = {
-        "vectors": vectors,
-        "version": f"dicot {__version__}",
-        "command": shlex.join(["dicot", *sys.argv[1:]]),
-    }
-    write_atomic(plot, windows_page(title, lead, shown, series.channels, facts_of_page).encode())
-    typer.echo(f"Wrote {plot}")
+        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row in marked))
+    return shown

@@ -60,8 +60,13 @@ def rows_of_page(n: int, sample: int | None) -> Rows:
 def write_page(path: Path, workspace: ExplorerWorkspace, rows: Rows, assets: Assets) -> None:
     """Write the page, whole or not at all."""
     check_writable(path)
+    write_atomic(path, page_text(workspace, rows, assets).encode())
+
+
+def page_text(workspace: ExplorerWorkspace, rows: Rows, assets: Assets) -> str:
+    """Return the page as it stands in its file."""
     data = json.dumps(content(workspace, rows), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    write_atomic(path, joined(assets, data).encode())
+    return joined(assets, data)
 
 
 def content(workspace: ExplorerWorkspace, rows: Rows) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class _Fit(NamedTuple):
     encoder: Encoder
     train: Cases
     run: TrainingRun | None  # the training; a control has none
+    most: float | None = None  # seconds after which it ends
 
 
 @names_places
@@ -130,7 +131,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     random_state : an int fixes the result, in threads too, where fits wait for each other; None draws a fresh seed;
         numpy's global state is never touched
     device : "auto", "cpu", "cuda" or "cuda:N"
-    verbose : show a progress bar in a terminal when something takes longer than two seconds
+    verbose : show how far what takes longer than two seconds is: a bar in a terminal, else a line every minute
 
     Attributes
     ----------
@@ -186,7 +187,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         history = History()
         if fit.run is not None:
             what = f"pretrain {method_name(fit.learned['method_'])}"
-            history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose)
+            history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.most)
         self._finish(fit, history)
         return self
 
@@ -359,7 +360,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         preset = self._chosen(len(train))[0]
         usual = preset.encoder if name in (preset.method, *CONTROLS) else USUAL_ENCODER
         start = initial or preset.starts_from(name)
-        run = None
+        run, most = None, None
         with seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
             in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
@@ -376,7 +377,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
                 kept, budget = Checkpoint.of(checkpoint), preset.minutes if minutes is None else minutes
                 watched: list[OnStep] = [*callbacks(on_step)]
                 if budget is not None:
-                    watched.append(partial(is_over, 60 * budget))
+                    most = 60 * budget
+                    watched.append(partial(is_over, most))
                 run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, watched, weights)
             elif name in CONTROLS:
                 CONTROLS[name](encoder, train, self.device)
@@ -385,7 +387,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         learned = dict(zip(("method_", "features_", "method_params_", "recipe_"), used, strict=True)) | columns
         learned |= {"preparation_": preparation, "seed_": seed, "origin_": origin}
         learned["data_"] = data_card(used.method, train, preparation.fingerprint)
-        return _Fit(learned, encoder, train, run)
+        return _Fit(learned, encoder, train, run, most)
 
     def _finish(self, fit: _Fit, history: History) -> None:
         encoder = (fit.encoder if fit.run is None else fit.run.method.trained_encoder()).cpu().float().eval()

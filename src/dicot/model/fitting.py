@@ -223,9 +223,9 @@ def _has_columns(X: Any) -> bool:
     return getattr(X, "ndim", None) == 2
 
 
-def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool) -> History:
-    """Carry out a run with loss and speed shown in a terminal."""
-    with Bar(what, run.recipe.steps, verbose) as bar:
+def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool, most: float | None = None) -> History:
+    """Carry out a run with loss and speed shown; it ends after `most` seconds at the latest."""
+    with Bar(what, run.recipe.steps, verbose, most=most) as bar:
 
         def show(step: Step) -> None:
             bar.update(step.number, f"loss {step.loss:.3f}  {step.number / step.seconds:.1f} steps/s")

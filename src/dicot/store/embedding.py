@@ -168,13 +168,13 @@ def _embed_new(
     known: set[Place],
 ) -> Store | None:
     """Embed the windows of all files that are not `known`; None where there are none."""
+    todo = {name: unit for name, unit in units.items() if work.note(unit) is None}
     with Bar("embed", len(units)) as bar:
-        for done, (name, unit) in enumerate(units.items()):
+        for done, (name, unit) in enumerate(todo.items(), len(units) - len(todo)):
             bar.update(done, name)
-            if work.note(unit) is None:
-                windows = stream.windows(name)
-                note = {"windows": windows_hash(windows), "left": list(stream.left[name])}
-                _embed_unit(embed, _chosen(windows, known, False), work.folder, unit, note)
+            windows = stream.windows(name)
+            note = {"windows": windows_hash(windows), "left": list(stream.left[name])}
+            _embed_unit(embed, _chosen(windows, known, False), work.folder, unit, note)
     notes = {name: work.note(unit) or {} for name, unit in units.items()}
     widths = {note["features"] for note in notes.values() if note["shards"]}
     return work.finish(VECTORS, [*widths], notes.values(), {"notes": notes}) if widths else None
@@ -253,7 +253,12 @@ def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: R
     grown = before.keys() & stream.files.keys()
     places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
     known = {place for place in places if file_name_of(place[0], before) in grown}
-    for name in grown:
+    for name in sorted(grown):
+        if before[name].get("windows") is None:
+            raise InputError(
+                f"{stream.files[name]} has grown, and {out} was selected from vectors that had more windows of it. "
+                "Append to these, and select again."
+            )
         if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
             raise InputError(
                 f"{stream.files[name]} has changed since {out} was made of it, or is another file than "

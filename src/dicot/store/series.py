@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, listed
 from dicot.data.cases import MISSING, Array
+from dicot.data.collection import Windows
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
 from dicot.data.readers import file_name_of, named_recordings, read_named
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
-from dicot.data.stream import is_as_before
+from dicot.data.stream import RecordingStream, is_as_before
 from dicot.data.timestamps import nearest, stretches
 from dicot.store.vectors import MadeOf, Vectors
 
@@ -94,6 +95,24 @@ def series_of(
     if not series.channels:
         raise AbsentSeriesError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
     return series
+
+
+def windows_like(made: MadeOf, path: Path) -> Windows:
+    """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
+    reading = Reading.from_dict(made.options).replace(
+        channels=made.channels, label=None, group=None, window=made.n_times, stride=made.stride
+    )
+    stream = RecordingStream(
+        path, reading.replace(resample=made.rate is not None), known=(made.channels or (), made.rate)
+    )
+    cut = [windows for name in stream.files if (windows := stream.windows(name)) is not None]
+    if len(cut) != 1:
+        there = listed([f"{name} of {n}" for name, n in stream.lengths.items()])
+        raise InputError(
+            f"{path} must hold one recording of at least {made.n_times} time steps without a gap, a window of these "
+            f"vectors; it has {there}. Cut out a longer piece."
+        )
+    return cut[0]
 
 
 class _Track(NamedTuple):
@@ -263,10 +282,12 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
             {"train": split.train.x, **({"test": split.test.x} if split.test else {})},
             split.train.channels,
         )
-    if known.part is not None:
+    rows = None if made is None else made.rows
+    if known.part is not None and rows is None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
-    if sum(counts.values()) != len(known):
+    n = sum(counts.values())
+    if n != len(known) if rows is None else len(rows) != len(known) or max(rows) >= n:
         # Vectors that do not say what they were made of may be those of one part.
         fitting = [name for name, count in counts.items() if count == len(known) and made is None]
         if len(fitting) != 1:
@@ -277,4 +298,5 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
             )
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
-    return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
+    found = [np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases]
+    return CaseSeries(found if rows is None else [found[row] for row in rows], channels)

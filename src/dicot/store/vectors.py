@@ -55,6 +55,7 @@ class MadeOf:
     stride: int | None = None  # in time steps
     # Name of each file of recordings -> what it held: `facts_of` tells it, "file" and "bytes" at least.
     recordings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rows: tuple[int, ...] | None = None  # of cases: which of them, where they are not all
 
     @classmethod
     def of_cases(cls, data: str, options: Mapping[str, Any], channels: Sequence[str] | None, model: str) -> "MadeOf":
@@ -72,14 +73,14 @@ class MadeOf:
         """Return plain data for JSON."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
         own = () if self.kind == "recordings" else ("n_times", "stride", "recordings")
-        return {key: value for key, value in plain.items() if key not in own}
+        return {key: value for key, value in plain.items() if key not in (*own, *["rows"] * (self.rows is None))}
 
     @classmethod
     def from_dict(cls, said: Any) -> "MadeOf":
         """Take what a file says, checked: anybody may have written it."""
         try:
             given = {one.name: said[one.name] for one in fields(cls) if said.get(one.name) is not None}
-            given |= {key: tuple(given[key]) for key in ("data", "channels") if key in given}
+            given |= {key: tuple(given[key]) for key in ("data", "channels", "rows") if key in given}
             made = cls(**{"options": {}, **given})
             Reading(rate=made.rate)
             if made.kind == "recordings":
@@ -89,6 +90,7 @@ class MadeOf:
                 and len(made.data) > 0
                 and all(isinstance(text, str) for text in (*made.data, *(made.channels or ()), made.model))
                 and all(is_whole(count, 1) for count in (made.n_times, made.stride) if count is not None)
+                and all(is_whole(row, 0) for row in made.rows or ())
                 and isinstance(made.options, dict)
                 and all(map(are_facts, made.recordings.values()))
             )
@@ -198,7 +200,9 @@ def are_vectors(path: str | Path) -> bool:
     if path.suffix == ".parquet":
         with open_parquet(path) as file:
             return "vector" in file.schema_arrow.names
-    names = npz_names(path) if path.suffix == ".npz" else []
+    if path.suffix != ".npz":
+        return False
+    names = npz_names(path)
     told = [name for name in ("X", *(f"X_{part}" for part in PARTS)) if name in names]
     return SOURCE in names or any(array.ndim == 2 for array in load_npz(path, told).values())
 

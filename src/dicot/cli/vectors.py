@@ -1,0 +1,54 @@
+"""dicot vectors: take some of the vectors of a file into another one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.core.errors import InputError
+
+vectors = typer.Typer(help="Vectors: take some of them into another file.", no_args_is_help=True)
+
+
+@vectors.callback()
+def root() -> None:
+    """Vectors: take some of them into another file."""
+
+
+@vectors.command()
+def select(
+    vectors: opt.VectorsArgument,
+    out: Annotated[Path, typer.Option(help="The .parquet or .npz to write.")],
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="COLUMN=VALUE[,VALUE], COLUMN!=VALUE or COLUMN>=NUMBER; * is a pattern. Repeat: all hold."),
+    ] = None,
+    rows: Annotated[Path | None, typer.Option(help="Only those of a .csv, such as an export of the explorer.")] = None,
+) -> None:
+    """Write the windows of VECTORS that fulfil all conditions: by recording, group, label, start, end or part.
+
+    The new file knows what it was made of, so explore, search --plot and embed --append go on from it. A .csv names
+    windows by recording, start and end, or by row.
+    """
+    import numpy as np
+
+    from dicot.core.errors import naming
+    from dicot.store.subset import rows_in_table, rows_where, write_subset
+    from dicot.store.vectors import check_out, read_vectors
+
+    if not where and rows is None:
+        raise InputError("Say which windows: --where label=walk, --where 'start>=60' or --rows windows.csv.")
+    check_out(out)
+    known = read_vectors(vectors)
+    if out.exists() and out.samefile(vectors):
+        raise InputError(f"--out {out} is VECTORS itself, and the others would be lost. Choose another name.")
+    with naming(vectors):
+        tests = {one: rows_where(known, one) for one in where or ()}
+        tests |= {} if rows is None else {str(rows): rows_in_table(known, rows)}
+        chosen = np.logical_and.reduce([*tests.values()])
+        if not chosen.any():
+            said = ", ".join(f"{int(one.sum())} by {text!r}" for text, one in tests.items())
+            raise InputError(f"no window is left: of {len(known)} there are {said}. Leave a condition out.")
+    write_subset(out, known, chosen)
+    typer.echo(f"Wrote {out}: {int(chosen.sum())} of {len(known)} windows")

@@ -1,0 +1,103 @@
+"""Subsets of vectors: the rows that conditions or a table name, with the record of what they were made of."""
+
+import re
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicot.core.errors import InputError, brief, did_you_mean, listed, naming
+from dicot.data.cases import Array
+from dicot.data.labels import as_text
+from dicot.data.readers import file_name_of
+from dicot.store.vectors import COLUMNS, MadeOf, Vectors, write_vectors
+
+CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*")
+COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+DIGITS = 6  # of a second: times that differ by less are the same
+
+Chosen = NDArray[np.bool_]  # (N,)
+
+
+def rows_where(known: Vectors, condition: str) -> Chosen:
+    """Tell which vectors fulfil a condition: "label=walk,run", "recording=D05_*", "group!=SA01" or "start>=12.5".
+
+    A value with * is a pattern. No value at all means what is not known: "label!=" has all that have one.
+    """
+    found = CONDITION.fullmatch(condition)
+    if found is None:
+        raise InputError(f"a condition is COLUMN=VALUE, COLUMN!=VALUE or COLUMN>=NUMBER; got {condition!r}.")
+    name, sign, text = found.groups()
+    columns = {**known.columns(), **({} if known.part is None else {"part": known.part})}
+    if name not in columns:
+        raise InputError(f"it has no column {name!r}, which {condition!r} asks for. {did_you_mean(name, columns)}")
+    values: Array = columns[name]
+    if sign in COMPARE:
+        try:
+            limit = np.datetime64(text.removesuffix("Z")) if values.dtype.kind == "M" else float(text)
+            return np.asarray(COMPARE[sign](values, limit))
+        except (TypeError, ValueError) as error:  # numpy's error for text and a number is a TypeError
+            kind = {"U": "text", "M": "UTC times"}.get(values.dtype.kind, "numbers")
+            raise InputError(f"{condition!r} compares {text!r} with column {name!r}, which holds {kind}.") from error
+    names, which = np.unique(as_text(values), return_inverse=True)
+    chosen = np.zeros(len(names), bool)
+    for one in (part.strip() for part in text.split(",")):
+        hit = np.array([fnmatchcase(name, one) for name in names.tolist()]) if "*" in one else names == one
+        if not hit.any() and one:
+            raise InputError(f"no window has the {name} {one!r}. {did_you_mean(one, filter(None, names.tolist()))}")
+        chosen |= hit
+    return chosen[which] if sign == "=" else ~chosen[which]
+
+
+def rows_in_table(known: Vectors, path: Path) -> Chosen:
+    """Tell which vectors a .csv names, such as an export of the explorer: by recording, start and end, or by row."""
+    with naming(path):
+        try:
+            table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
+            raise InputError(f"it cannot be read as a .csv ({brief(error)}).") from error
+        place = ["recording", "start", "end"]
+        names = place if known.placed and ("row" not in table or set(place) <= set(table)) else ["row"]
+        if not set(names) <= set(table):
+            raise InputError(f"it must have the columns {', '.join(names)}; it has {listed(list(table))}.")
+        rows = {key: row for row, key in enumerate(_keys({**known.columns(), "row": np.arange(len(known))}, names))}
+        keys = _keys(table, names)
+        if lost := [number for number, key in enumerate(keys) if key not in rows]:
+            said = ", ".join(f"{name} {table[name][lost[0]]}" for name in names)
+            raise InputError(f"line {lost[0] + 2} names {said}: no vector is of it ({len(lost)} of {len(keys)} lines).")
+    chosen = np.zeros(len(known), bool)
+    chosen[[rows[key] for key in keys]] = True
+    return chosen
+
+
+def _keys(columns: Any, names: list[str]) -> list[Any]:
+    """Return for each row what tells it from others; what is no number is found nowhere."""
+    numbers = (np.round(pd.to_numeric(columns[name], errors="coerce"), DIGITS).tolist() for name in names[-2:])
+    return list(zip(*([columns["recording"].tolist()] if len(names) > 1 else []), *numbers, strict=True))
+
+
+def write_subset(path: Path, known: Vectors, chosen: Chosen) -> None:
+    """Write the chosen vectors to a .parquet or .npz; their series are found as before, and files may be appended."""
+    part = np.full(len(known), "") if known.part is None else known.part
+    names = dict.fromkeys(part[chosen].tolist())
+    arrays = {"X": known.x, **{COLUMNS[name]: values for name, values in known.columns().items()}}
+    held = {
+        name if len(names) > 1 else "": {key: values[chosen & (part == name)] for key, values in arrays.items()}
+        for name in names
+    }
+    write_vectors(path, held, None if known.source is None else _made_of(known.source, known, chosen))
+
+
+def _made_of(made: MadeOf, known: Vectors, chosen: Chosen) -> MadeOf:
+    """Say what a subset was made of."""
+    if made.kind != "recordings":
+        rows = np.arange(len(known)) if made.rows is None else np.array(made.rows)
+        return replace(made, rows=tuple(rows[chosen].tolist()))
+    # Windows that are left out must not come back as new ones when their recording has grown: see `embed_recordings`.
+    left = {file_name_of(name, made.recordings) for name in np.unique(known.places()[0][~chosen]).tolist()}
+    facts = {name: {**was, "windows": None} if name in left else was for name, was in made.recordings.items()}
+    return replace(made, recordings=facts)
