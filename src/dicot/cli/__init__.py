@@ -15,6 +15,7 @@ from dicot.cli.classify import classify
 from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
+from dicot.cli.events import events
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
@@ -26,6 +27,7 @@ from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
+from dicot.cli.segment import segment
 from dicot.cli.vectors import vectors
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
@@ -47,7 +49,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands, help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (pretrain, embed, evaluate, inspect, search, outliers):
+for command in (pretrain, embed, evaluate, inspect, search, outliers, events, segment):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
 app.add_typer(vectors, name="vectors")

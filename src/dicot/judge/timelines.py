@@ -2,22 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, f1_score, normalized_mutual_info_score
 
+from dicot.data.ranges import Range
+
 TICK = 0.1  # seconds between two points of time at which labels are compared
-
-
-class Range(NamedTuple):
-    """A stretch of a recording, in seconds, with its label; the label of what was found may be a cluster."""
-
-    recording: str
-    start: float
-    end: float
-    label: str
 
 
 class Counts(NamedTuple):
@@ -50,8 +44,8 @@ def boundary_counts(truth: Sequence[Range], found: Sequence[Range], tolerance: f
     total = np.zeros(3, int)
     for name, own in _by_recording(truth).items():
         inner = [one.start for one in _by_recording(found).get(name, [])][1:] if found else []
-        wanted = [(a.end, b.start) for a, b in zip(own, own[1:], strict=False) if a.label != b.label]
-        silent = [(a.end, b.start) for a, b in zip(own, own[1:], strict=False) if b.start > a.end]
+        wanted = [(a.end, b.start) for a, b in pairwise(own) if a.label != b.label]
+        silent = [(a.end, b.start) for a, b in pairwise(own) if b.start > a.end]
         silent += [(-np.inf, own[0].start), (own[-1].end, np.inf)]
         at, right = 0, 0
         free = []

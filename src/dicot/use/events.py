@@ -17,8 +17,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # Chosen on training subjects of SisFall and HAPT: python -m benchmarks.events --choose
-EXAMPLES, ORDINARY = 2, 5  # the nearest of each, whose mean distance counts
-DRAWN = 5_000  # ordinary windows that a window is compared with
+EXAMPLES, ORDINARY = 3, 5  # the nearest of each, whose mean distance counts
+DRAWN = 2_000  # ordinary windows that a window is compared with
 AT_ONCE = 2**24  # distances in memory
 TINY = 1e-6
 
@@ -71,7 +71,7 @@ class EventDetector:
     """Score windows by how much nearer they lie to a few examples of an event than to ordinary windows.
 
     The score of a window is the logarithm of its mean distance to its five nearest ordinary windows over that to its
-    two nearest examples, both of other groups than its own. Its threshold is such that ordinary windows give at most
+    three nearest examples, both of other groups than its own. Its threshold is such that ordinary windows give at most
     `alarms` hits per hour, each judged without its own group.
 
     Parameters
@@ -113,11 +113,11 @@ class EventDetector:
         drawn = usual[np.linspace(0, len(usual) - 1, min(len(usual), DRAWN)).astype(int)]
         self._parts = [(x[rows], groups[rows], count) for rows, count in ((examples, EXAMPLES), (drawn, ORDINARY))]
         scores = self.scores(x[usual], groups[usual])
-        place = [np.asarray(one)[usual] for one in (recording, start, end)]
-        self.hours_ = covered(*place) / 3600
+        place = tuple(np.asarray(one)[usual] for one in (recording, start, end))
+        self.hours_ = covered(place[0], place[1], place[2]) / 3600
         allowed = math.floor(self.alarms * self.hours_ + TINY)
         ranked = np.argsort(-scores, kind="stable")
-        _, beyond = merge_hits(ranked.tolist(), *place, most=allowed)
+        _, beyond = merge_hits(ranked.tolist(), place[0], place[1], place[2], allowed)
         self.threshold_ = -math.inf if beyond is None else float(scores[beyond])
         return self
 
@@ -136,7 +136,8 @@ class EventDetector:
                 squares = (z**2).sum(axis=1)[:, None] + (part**2).sum(axis=1) - 2 * z @ part.T
                 if groups is not None:
                     squares[np.asarray(groups)[at : at + step, None] == of] = np.inf
-                near = np.sqrt(np.maximum(np.sort(squares, axis=1)[:, :count], 0))
+                count = min(count, len(part))
+                near = np.sqrt(np.maximum(np.partition(squares, count - 1, axis=1)[:, :count], 0))
                 finite = np.isfinite(near)
                 logs.append(np.log(np.where(finite, near, 0).sum(axis=1) / finite.sum(axis=1) + TINY))
             out[at : at + step] = logs[1] - logs[0]
@@ -157,3 +158,11 @@ def covered(recording: Array, start: Array, end: Array) -> float:
         until = np.maximum.accumulate(np.r_[-np.inf, ends[rows][:-1]])
         total += float(np.maximum(0.0, ends[rows] - np.maximum(starts[rows], until)).sum())
     return total
+
+
+def beside(event: Array, recording: Array, start: Array, end: Array) -> NDArray[np.bool_]:
+    """Return which windows (N,) share time with one of `event` (N,), booleans, itself among them."""
+    out = np.zeros(len(event), bool)
+    for row in np.flatnonzero(event).tolist():
+        out |= (recording == recording[row]) & (start < end[row]) & (end > start[row])
+    return out

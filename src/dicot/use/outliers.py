@@ -245,7 +245,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             if groups is None:
                 near = self._search.kneighbors(z, self.n_neighbors + 1, return_distance=False)
                 itself = near == np.arange(rows.start, rows.stop)[:, None]
-                itself[~itself.any(axis=1), -1] = True  # among many equal cases it need not be found; leave out the last
+                itself[~itself.any(axis=1), -1] = (
+                    True  # among many equal cases it need not be found; leave out the last
+                )
                 near = near[~itself].reshape(len(near), -1)
             else:
                 apart = squares - 2 * z @ self._reference.T
@@ -338,6 +340,21 @@ def compare_with_rest(detector: EmbeddingOutlierDetector, X: Any, groups: Any = 
             distances[here], p[here] = distances_and_p(fitted, X[here])
     for warning in {warning.category: warning for warning in reversed(caught)}.values():
         warnings.warn(warning.message, stacklevel=2)  # the parts say the same, up to a case or two
+    return distances, p
+
+
+def compare_with(detector: EmbeddingOutlierDetector, X: Any, normal: Any, groups: Any = None) -> tuple[Floats, Floats]:
+    """Return (N,) distances and (N,) p-values of cases of which those in `normal` (N,), booleans, are known as normal.
+
+    The others are judged by all normal ones. These are judged by each other, as `compare_with_rest` does.
+    """
+    X, normal = np.asarray(X), np.asarray(normal, bool)
+    distances, p = np.empty(len(X)), np.empty(len(X))
+    own = None if groups is None else np.asarray(groups)[normal]
+    distances[normal], p[normal] = compare_with_rest(detector, X[normal], own)
+    if not normal.all():
+        fitted = clone(detector).fit(X[normal], groups=own)
+        distances[~normal], p[~normal] = distances_and_p(fitted, X[~normal])
     return distances, p
 
 

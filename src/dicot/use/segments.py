@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.special import softmax
 from sklearn.utils import check_array
 
 from dicot.core.errors import InputError
@@ -65,7 +67,7 @@ class Timeline(NamedTuple):
         step = float(np.median(steps[same])) if same.any() else width
         cuts = np.flatnonzero(~same | (steps > max(width, GAP * step) + TINY)) + 1
         edges = [0, *cuts.tolist(), n]
-        return cls(order, names, starts, ends, [slice(*pair) for pair in zip(edges, edges[1:], strict=False)],
+        return cls(order, names, starts, ends, [slice(*pair) for pair in pairwise(edges)],
                    step, width)  # fmt: skip
 
     def windows(self, seconds: float) -> int:
@@ -81,6 +83,7 @@ def segment(
     start: Any = None,
     end: Any = None,
     *,
+    levels: Any = None,
     least: float = LEAST,
     penalty: float = PENALTY,
     alike: float = ALIKE,
@@ -92,21 +95,22 @@ def segment(
     be worth is measured by the median difference of neighbouring windows that do not overlap. Stretches whose means are
     near to each other (average linkage) get one number, and are joined where they touch. Cluster 1 lasts longest.
 
-    Returns a table with the columns recording, start, end, windows and cluster, in the order of time. A boundary lies in
-    the middle between the centres of two windows; where windows do not overlap, it is where they meet.
+    Returns a table with the columns recording, start, end, windows and cluster, in the order of time. A boundary lies
+    in the middle between the centres of two windows; where windows do not overlap, it is where they meet.
 
     Parameters
     ----------
     x : (N, F) embeddings of windows, in any order
     recording : (N,) which recording each is of; None where all are of one
     start, end : (N,) in seconds
+    levels : (N, L) what `level_statistics` says of each window, to weigh as much as the embeddings; or None
     least : seconds that a stretch lasts at least; a recording that is shorter is one stretch
     penalty : higher values give fewer stretches
     alike : higher values give fewer clusters
     """
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="segment")
     line = Timeline.of(len(x), recording, start, end)
-    z = _directions(x)[line.order]
+    z = _directions(x, levels)[line.order]
     unit, shortest = _noise(z, line), line.windows(least)
     edges = [change_points(z[run], shortest, penalty * unit) + run.start for run in line.runs]
     bounds = np.concatenate([np.stack([own[:-1], own[1:]], axis=1) for own in edges])
@@ -128,9 +132,8 @@ def segment_labels(
 ) -> pd.DataFrame:
     """Cut recordings into stretches of one label by the probabilities (N, K) of their windows: Viterbi's best path.
 
-    A path may change its label after `least` seconds. What a change costs is estimated: it is the chance of one where
-    stretches are as long as those that were found, which is repeated until it rests. Windows that overlap tell the same
-    twice, so each counts by its share of new time.
+    A path may change its label after `least` seconds. The chance to stay is estimated: as if stretches were four times
+    as long as they must be, then by the mean length of those that are found, until it rests.
 
     Returns a table with the columns recording, start, end, windows, label and probability, the mean of the label's over
     its windows; in the order of time.
@@ -140,10 +143,10 @@ def segment_labels(
         raise InputError(f"probabilities must have one column for each of {len(classes)} classes; got {p.shape[1]}.")
     line = Timeline.of(len(p), recording, start, end)
     p = p[line.order]
-    worth, shortest = logarithm(p) * min(1.0, line.step / line.width), line.windows(least)
+    worth, shortest = logarithm(p), line.windows(least)
     length, paths = 4.0 * shortest, []
     for _ in range(ROUNDS):
-        penalty = math.log(max(1.0, length - 1) * max(1, len(classes) - 1))
+        penalty = math.log(max(1.0, length - 1))  # of one change against staying; which label follows is not weighed
         paths = [best_path(worth[run], shortest, penalty) for run in line.runs]
         found = len(p) / sum(1 + np.count_nonzero(np.diff(path)) for path in paths)
         if found == length:
@@ -157,6 +160,11 @@ def segment_labels(
     return table.assign(label=np.asarray(classes)[path[starts]], probability=sums / table["windows"])
 
 
+def agreed(one: Floats, other: Floats) -> Floats:
+    """Return probabilities (N, K) that two classifiers agree on: the geometric mean of theirs."""
+    return np.asarray(softmax((logarithm(one) + logarithm(other)) / 2, axis=1))
+
+
 def change_points(z: Floats, shortest: int, penalty: float, longest: int = LONGEST) -> Rows:
     """Return the edges of the best stretches of z (n, d), 0 and n among them: the least squares plus penalties."""
     n, longest = len(z), max(longest, 2 * shortest)
@@ -164,7 +172,7 @@ def change_points(z: Floats, shortest: int, penalty: float, longest: int = LONGE
         return np.array([0, n])
     sums = np.concatenate([np.zeros((1, z.shape[1])), np.cumsum(z, axis=0)])
     lengths = np.einsum("nd,nd->n", sums, sums)
-    # Of the squared distances to a mean only the part that depends on the edges is added up, the rest is the same for all.
+    # Of the squared distances to a mean only the part that depends on the edges is added up.
     best, before = np.full(n + 1, np.inf), np.zeros(n + 1, np.intp)
     best[0] = -penalty
     counts = np.arange(n + 1, 0, -1, dtype=float)
@@ -204,12 +212,19 @@ def best_path(worth: Floats, shortest: int, penalty: float) -> Rows:
     return path
 
 
-def _directions(x: Array) -> Floats:
+def _directions(x: Array, levels: Any) -> Floats:
     """Return the windows (N, d) in their main directions, every feature standardised first."""
-    scale = StandardScale(x)
-    some = scale(x[np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int)])
+    parts = [x] if levels is None else [x, levels]
+    scales = [StandardScale(part) for part in parts]
+    drawn = np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int)
+    some = np.hstack([scale(part[drawn]) for scale, part in zip(scales, parts, strict=True)])
     axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :DIRECTIONS]
-    return np.concatenate([scale(x[rows]) @ axes for rows in pieces(x.shape)])
+    return np.concatenate(
+        [
+            np.hstack([scale(part[rows]) for scale, part in zip(scales, parts, strict=True)]) @ axes
+            for rows in pieces(x.shape)
+        ]
+    )
 
 
 def _noise(z: Floats, line: Timeline) -> float:
