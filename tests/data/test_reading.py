@@ -30,6 +30,8 @@ WHOLE: dict[str, Any] = {
     "ignore": ("n",),
     "header": False,
     "layout": "ntc",
+    "names": "{a}_{b}",
+    "table": "/labels.csv",
 }
 
 

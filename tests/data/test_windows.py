@@ -258,11 +258,11 @@ def test_resampled_windows_have_another_rate() -> None:
 
 def test_windows_as_a_frame() -> None:
     frame = replace(identified(), y=np.array(["walk", "", "run", "run"])).to_pandas()
-    assert list(frame.columns) == ["recording", "start", "end", "group", "label"]
+    assert list(frame.columns) == ["recording", "start", "end", "start_time", "end_time", "group", "label"]
     assert frame.recording.tolist() == ["r0", "r1", "r0", "r1"] and frame.end.tolist() == [2, 3, 4, 5]
     assert frame.label.isna().tolist() == [False, True, False, False] and frame.label[2] == "run"
     plain = check_collection(random(3, 5)).to_pandas()
-    assert plain.shape == (3, 5) and plain.isna().all(axis=None)
+    assert plain.shape == (3, 7) and plain.isna().all(axis=None)
 
 
 def test_a_case_without_any_value_of_a_channel_is_refused() -> None:

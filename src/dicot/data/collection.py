@@ -91,10 +91,8 @@ class Windows(Cases):
         stride : time steps, a time, or a share of the window such as "50%"
         name : of the result, for reports
         options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
-            keep_tail. With names="{activity}_{subject}", label="activity" and group="subject" come from the names of
-            files, or of folders before a slash; with table="labels.csv" from its columns file, label and group, and
-            with start and end in it each window takes the label that covers more than half of it. A labels.csv in the
-            folder or beside it is used unasked; table="" leaves it out
+            keep_tail; names, such as "{activity}_{subject}", of which label and group may then name a field; and table,
+            the path of a .csv of labels, as docs/concepts.md describes it
         """
         reading = Reading(window, stride).replace(**options)
         plan = settled_plan(read_recordings(source, reading), reading)
@@ -209,20 +207,19 @@ class Windows(Cases):
             counts.append(_count(len(np.unique(self.y[known])), "class", "classes"))
             if not known.all():
                 counts.append(f"{np.count_nonzero(~known)} unlabelled")
-        if self.group is not None:
-            counts.append(_count(len(np.unique(self.group)), "group"))
+        for what, values in (("group", self.group), ("recording", self.recording)):
+            counts += [] if values is None else [_count(len(np.unique(values)), what)]
         lines = [f"Windows({name}{', '.join(counts)})"]
         if self.channels is not None:
             lines.append(f"channels: {listed(self.channels)}")
         if self.rate is not None:
             lines.append(f"{self.n_times / self.rate:.6g} s each, {self.rate:.6g} time steps per second")
-        for what, values in (("labels", self.y), ("groups", self.group), ("recordings", self.recording)):
-            if values is not None:
-                texts, numbers = np.unique(as_text(values[labelled(values)]), return_counts=True)
-                lines.append(f"{what}: {listed([f'{t} ({n})' for t, n in zip(texts, numbers, strict=True)])}")
-        if self.start_time is not None and self.end_time is not None:
-            first, last = as_text(np.array([np.fmin.reduce(self.start_time), np.fmax.reduce(self.end_time)]))
-            lines.append(f"from {first} to {last}")
+        if self.y is not None:
+            texts, numbers = np.unique(as_text(self.y[labelled(self.y)]), return_counts=True)
+            lines.append(f"labels: {listed([f'{t} ({n})' for t, n in zip(texts, numbers, strict=True)])}")
+        times = [ends[labelled(ends)] for ends in (self.start_time, self.end_time) if ends is not None]
+        if len(times) == 2 and len(times[0]):
+            lines.append(" to ".join(as_text(np.array([times[0].min(), times[1].max()]))))
         return "\n  ".join(lines)
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":

@@ -23,12 +23,10 @@ class NamePattern:
     def __init__(self, text: str) -> None:
         pieces = _FIELD.split(text)  # text, field, width, text, field, width ... text
         self.text, self.fields = text, tuple(pieces[1::3])
-        if not self.fields or not all(self.fields) or len(set(self.fields)) < len(self.fields):
-            raise InputError(
-                f"{text!r} must name its fields, each once, in braces, as in '{{activity}}_{{subject}}_{{trial}}'."
-            )
-        if "{" in (left := "".join(pieces[::3])) or "}" in left:
-            raise InputError(f"A brace of {text!r} has no partner, or holds no name. Write a field as {{name}}.")
+        braces = any(brace in part for part in pieces[::3] for brace in "{}")
+        if braces or not self.fields or not all(self.fields) or len(set(self.fields)) < len(self.fields):
+            example = "{activity}_{subject}_{trial}"
+            raise InputError(f"{text!r} must name its fields in braces, each by a name of its own, as in {example!r}.")
         widths = pieces[2::3]
         for number, between in enumerate(pieces[3:-1:3]):
             if not between and widths[number] is widths[number + 1] is None:

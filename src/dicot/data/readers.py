@@ -20,7 +20,7 @@ from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
 from dicot.data.tables import parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
-from dicot.data.tags import NOTHING, Tag, find_table, tags_of
+from dicot.data.tags import NOTHING, Tag, tables_near, tags_of
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
 
@@ -166,10 +166,12 @@ def _reader(path: Path, kind: str) -> Callable[[Path, Reading], Any]:
 
 def read_file(path: Path, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
     """Read all recordings of a file, named after it: one, or one for each group. `tag` is what names and tables say."""
-    read, own = _reader(path, "recordings"), tag.columns(reading)
+    read, own = _reader(path, "recordings"), reading.replace(**dict.fromkeys(tag.told))
     with naming(path):
         parts = read(path, own)
-        tag.refuse_both(reading, parts.held)
+        for role, where in tag.told.items():
+            if (name := getattr(reading, role)) in parts.held:
+                raise InputError(f"{role}={name!r} is {where}, and a column of the file as well. Rename one of them.")
         return [replace(one, **tag.put_on(one)) for one in recordings_of(stem_of(path), parts, own)]
 
 
@@ -225,7 +227,7 @@ def below_named(source: Source, table: str | None = None) -> list[tuple[Path, Pu
     sources = [source] if isinstance(source, str | Path) else list(source)
     found = [file for one in sources for file in _files_of(Path(one).expanduser())]
     unique = {path.resolve(): (path, below) for path, below in reversed(found)}
-    if (labels := find_table(source, table)) is not None:
+    for labels in (*tables_near(source), *([Path(table)] if table else [])):
         unique.pop(labels.resolve(), None)
     if not unique:
         raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files.")

@@ -64,11 +64,9 @@ class Reading:
         for field in fields(self):
             value: Any = getattr(self, field.name)
             value = field.default if value is None else tuple(value) if isinstance(value, list) else value
-            problems.append(_problem(field.name, value))
-            if field.name == "names" and value is not None and not problems[-1]:
-                NamePattern(value)
-            if field.name == "table" and value and not problems[-1]:
+            if field.name == "table" and value and isinstance(value, str | Path):
                 value = str(Path(value).expanduser().absolute())
+            problems.append(_problem(field.name, value))
             if not problems[-1] and field.name in ("rate", "gap") and value is not None:
                 value = float(min(value, sys.float_info.max))
             object.__setattr__(self, field.name, int(value) if isinstance(value, np.integer) else value)
@@ -150,9 +148,10 @@ def _problem(key: str, value: Any) -> str:
             sound, words = number and 0 < value <= sys.float_info.max, "a positive number of time steps per second"
         case "gap":
             sound, words = number and value > 1, "a number of usual steps above 1"
-        case "names" | "table":
-            words = "a pattern such as '{activity}_{subject}'" if key == "names" else "the path of a .csv"
-            sound = isinstance(value, str) if key == "names" else isinstance(value, str | Path)
+        case "table" | "names":
+            sound, words = isinstance(value, str), "the path of a .csv, and names a pattern such as '{label}_{group}'"
+            if sound and key == "names":
+                NamePattern(value)
         case "resample" | "keep_tail" | "header":
             sound, words = isinstance(value, bool), "true or false"
         case _ if key in _CHOICES:

@@ -2,9 +2,9 @@
 
 import hashlib
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from dicot.data.recording import Recording
 from dicot.data.timestamps import seconds_since
 
 TABLE = "labels.csv"  # found without being named
-_FILE = ("file", "recording")  # the column of a table that says whose row it is
-ROLES = ("label", "group")
+_FILE = ("file", "recording")  # columns of a table that say whose row it is
 _EPOCH = "1970-01-01"
+Files = Mapping[str, Path | str]  # name of a recording -> its file
 
 
 class Tag(NamedTuple):
@@ -30,46 +30,35 @@ class Tag(NamedTuple):
     label: Label | None = None
     group: Label | None = None
     ranges: tuple[tuple[float | str, float | str, Label], ...] = ()  # start and end, in seconds or as ISO text
-    elsewhere: tuple[tuple[str, str], ...] = ()  # "label" or "group", and in words where it is told
-
-    def columns(self, reading: Reading) -> Reading:
-        """Return what a reader looks for in the file itself."""
-        return reading.replace(**{role: None for role, _ in self.elsewhere}) if self.elsewhere else reading
-
-    def refuse_both(self, reading: Reading, columns: tuple[str, ...]) -> None:
-        """Refuse a label or a group that is told elsewhere and is a column of the file as well."""
-        for role, where in self.elsewhere:
-            if (name := getattr(reading, role)) in columns:
-                raise InputError(f"{role}={name!r} is {where}, and a column of the file as well. Rename one of them.")
+    told: Mapping[str, str] = {}  # "label" or "group" -> in words where it is told
 
     def put_on(self, one: Recording) -> dict[str, Any]:
-        """Return the fields of a recording that are told elsewhere."""
-        found: dict[str, Any] = {role: getattr(self, role) for role, _ in self.elsewhere}
+        """Return the fields of a recording that are told elsewhere than in its file."""
         spans = ((*(seconds_since(one.origin, time) for time in times), label) for *times, label in self.ranges)
-        return {**found, "ranges": tuple(spans)}
-
-    def digest(self) -> str:
-        """Name all that it says."""
-        return hashlib.sha256(repr(self[:3]).encode()).hexdigest()[:16]
+        return {"ranges": tuple(spans), **{role: getattr(self, role) for role in self.told}}
 
 
 NOTHING = Tag()
 
 
+def tables_near(source: Source) -> list[Path]:
+    """Return each labels.csv that holds labels, in the folder that was named or else beside it."""
+    named = [Path(one).expanduser().absolute() for one in ([source] if isinstance(source, str | Path) else source)]
+    folders = dict.fromkeys(one if one.is_dir() else before_pattern(one.parent) for one in named)
+    near = ([file for file in (one / TABLE, one.parent / TABLE) if _is_table(file)][:1] for one in folders)
+    return [*dict.fromkeys(file for files in near for file in files if named != [file])]  # alone, it is a recording
+
+
 def find_table(source: Source, said: str | None = None) -> Path | None:
-    """Return the table of labels: the one that is said, "" for none, or a labels.csv in the folder or beside it."""
+    """Return the table of labels: the one that is said, "" for none, or the only one near."""
     if said is not None:
         if said and not Path(said).is_file():
             raise InputError(f"There is no table of labels {said}. Check the path (--table).")
         return Path(said) if said else None
-    named = [Path(one).expanduser().absolute() for one in ([source] if isinstance(source, str | Path) else source)]
-    folders = dict.fromkeys(one if one.is_dir() else before_pattern(one.parent) for one in named)
-    beside = ([folder / TABLE, folder.parent / TABLE] for folder in folders)
-    found = dict.fromkeys(one for pair in beside for one in [file for file in pair if _is_table(file)][:1])
-    tables = [file for file in found if named != [file]]  # one that was named itself is a recording
-    if len(tables) > 1:
-        raise InputError(f"{tables[0]} and {tables[1]} both hold labels. Say which by table= (--table).")
-    return tables[0] if tables else None
+    found = tables_near(source)
+    if len(found) > 1:
+        raise InputError(f"{found[0]} and {found[1]} both hold labels. Say which by table= (--table).")
+    return found[0] if found else None
 
 
 def _is_table(path: Path) -> bool:
@@ -79,127 +68,114 @@ def _is_table(path: Path) -> bool:
         return False
 
 
-def tags_of(source: Source, files: Mapping[str, Path | str], reading: Reading) -> dict[str, Tag]:
+def tags_of(source: Source, files: Files, reading: Reading) -> dict[str, Tag]:
     """Return what names and a table say of recordings: name of each file of them -> its tag; {} where neither is.
 
     Parameters
     ----------
     source : what was named; a labels.csv in its folder or beside it counts where the reading says no table
-    files : name -> file
-    reading : its `names` and `table`; its `label` and `group` name fields of the one, or columns of the other
+    reading : its `label` and `group` name fields of its `names`, or columns of its `table`
     """
-    path, pattern = find_table(source, reading.table), reading.names and NamePattern(reading.names)
-    if path is None and not pattern:
-        return {}
-    fields = pattern.fields if pattern else ()
-    called = {role: getattr(reading, role) or role for role in ROLES}
-    table = None if path is None else _Table(path, files, called)
-    if table is not None and (problem := table.problem(called, fields, files)):
+    called = {role: getattr(reading, role) or role for role in ("label", "group")}
+    tags: dict[str, Tag] = {}
+    if reading.names is not None:
+        tags = _by_name(files, called, NamePattern(reading.names))
+    if (path := find_table(source, reading.table)) is None:
+        return tags
+    with naming(path):
+        found = _by_table(path, files, called, tags or dict.fromkeys(files, NOTHING))
+        if not isinstance(found, str):
+            return found
         if reading.table:
-            raise InputError(f"{path}: {problem}")
-        warnings.warn(f"{path} is not used. {problem}", DicotWarning, stacklevel=2)
-        return tags_of(source, files, reading.replace(table=""))
-    told = {role: f"a field of {reading.names!r}" for role, name in called.items() if name in fields}
-    if pattern and not told:
-        warnings.warn(
-            f"Neither labels nor groups are taken from names={reading.names!r}. Say which of its fields they are, such "
-            f"as label={fields[0]!r} (--label).",
-            DicotWarning,
-            stacklevel=2,
-        )
-    told |= dict.fromkeys(table.values if table else (), f"a column of {path}")
-    tags = {name: Tag(elsewhere=tuple(told.items())) for name in files}
-    if pattern:
-        found = {name: pattern.fields_of(name) for name in files}
-        if lost := [str(files[name]) for name, values in found.items() if values is None]:
-            raise InputError(
-                f"{len(lost)} of {len(files)} files are not called like {reading.names!r}: {listed(lost)}. Correct the "
-                "pattern (--names), rename these files, or name the others alone."
-            )
-        for name, values in found.items():
-            own: dict[str, Any] = {role: (values or {})[called[role]] for role in told if called[role] in fields}
-            tags[name] = tags[name]._replace(**own)
-    if table is not None:
-        table.put_on(tags)
+            raise InputError(found)
+    warnings.warn(f"{path} is not used. {found}", DicotWarning, stacklevel=2)
     return tags
 
 
-@final
-class _Table:
-    """A table of labels: a row for a recording, or for a range of one."""
+def _by_name(files: Files, called: Mapping[str, str], pattern: NamePattern) -> dict[str, Tag]:
+    found = {name: pattern.fields_of(name) for name in files}
+    if lost := [str(files[name]) for name, fields in found.items() if fields is None]:
+        raise InputError(
+            f"{len(lost)} of {len(files)} files are not called like {pattern.text!r}: {listed(lost)}. Correct the "
+            "pattern (--names), rename these files, or name the others alone."
+        )
+    told = {role: f"a field of {pattern.text!r}" for role, name in called.items() if name in pattern.fields}
+    if not told:
+        warnings.warn(
+            f"Neither labels nor groups are taken from names={pattern.text!r}. Say which of its fields they are, such "
+            f"as label={pattern.fields[0]!r} (--label).",
+            DicotWarning,
+            stacklevel=3,
+        )
+    own: dict[str, dict[str, Any]] = {
+        name: {role: (f or {})[called[role]] for role in told} for name, f in found.items()
+    }
+    return {name: Tag(told=told, **fields) for name, fields in own.items()}
 
-    def __init__(self, path: Path, files: Mapping[str, Path | str], called: Mapping[str, str]) -> None:
-        with naming(path):
-            self.sheet = open_sheet(path)
-            names = self.sheet.rows[0]
-            key = next((name for name in _FILE if name in names), "")
-            if not key or ("start" in names) != ("end" in names):
-                raise InputError(
-                    "A table of labels has a column file (or recording), a column label, and start and end where it "
-                    f"holds ranges; this has {listed(names)}. Add what is missing."
-                )
-            columns = columns_of(self.sheet, [key, *called.values()])
-        self.keys: list[str] = as_text(columns[key]).tolist()
-        self.values = {role: _cells(columns[name]) for role, name in called.items() if name in columns}
-        self.spans = [_cells(columns[name]) for name in ("start", "end") if name in columns]
-        named = _named(files)
-        self.owners = [named.get(text.replace("\\", "/").removeprefix("./"), []) for text in self.keys]
 
-    def problem(self, called: Mapping[str, str], fields: Collection[str], files: Collection[str]) -> str:
-        """Say why it cannot be used; nothing where it can."""
-        if both := [role for role in self.values if called[role] in fields]:
-            return f"{both[0]}={called[both[0]]!r} is a column of it and a field of the names. Rename one of them."
-        if not self.values:
-            return f"It has no column {called['label']!r}. {did_you_mean(called['label'], self.sheet.rows[0])}"
-        if not any(self.owners):
-            keys = listed([*dict.fromkeys(self.keys)])
-            return f"It names none of the {len(files)} recordings, {listed([*files])}, but {keys}. Correct these names."
-        return ""
-
-    def put_on(self, tags: dict[str, Tag]) -> None:
-        """Put what the rows say into the tags of their recordings."""
-        for row, owners in enumerate(self.owners):
-            if len(owners) > 1:
-                raise self._error(row, f"{self.keys[row]!r} may be {listed(owners)}. Name it with its folder.")
-            for owner in owners:
-                tag = tags[owner]
-                given = {role: cells[row] for role, cells in self.values.items() if cells[row] is not None}
-                span = [cells[row] for cells in self.spans]
-                if "label" in given and any(time is not None for time in span):
-                    given["ranges"] = (*tag.ranges, (*self._checked(row, *span), given.pop("label")))
-                for role in given.keys() & set(ROLES):
-                    if (before := getattr(tag, role)) not in (None, given[role]):
-                        said = f"{self.keys[row]!r} has the {role} {given[role]!r} here, and {before!r} further up."
-                        raise self._error(row, f"{said} Correct one of the two rows.")
-                tags[owner] = tag._replace(**given)
-        named = {owner for owners in self.owners for owner in owners}
-        if silent := [name for name in tags if name not in named]:
-            warnings.warn(
-                f"{self.sheet.path} says nothing of {len(silent)} of {len(tags)} recordings: {listed(silent)}.",
-                DicotWarning,
-                stacklevel=3,
-            )
-
-    def _checked(self, row: int, *span: Any) -> list[float | str]:
-        """Return start and end of a range."""
-        times: list[float | str] = []
+def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping[str, Tag]) -> dict[str, Tag] | str:
+    """Add what the rows of a table say, of a recording or a range of one; or say why it does not fit to these files."""
+    sheet = open_sheet(path)
+    names = sheet.rows[0]
+    key = next((name for name in _FILE if name in names), "")
+    roles = [role for role, name in called.items() if name in names]
+    if not key or ("start" in names) != ("end" in names):
+        raise InputError(
+            "A table of labels has a column file (or recording), a column label, and start and end where it holds "
+            f"ranges; this has {listed(names)}. Add what is missing."
+        )
+    if not roles:
+        return f"It has no column {called['label']!r}. {did_you_mean(called['label'], names)}"
+    columns = columns_of(sheet, [key, *called.values()])
+    texts, meant = as_text(columns[key]).tolist(), _meant(files)
+    owners = [meant.get(text.replace("\\", "/").removeprefix("./"), []) for text in texts]
+    if not any(owners):
+        return f"It names {listed([*dict.fromkeys(texts)])}, and none of the recordings {listed([*files])}."
+    told = dict(next(iter(tags.values())).told)
+    if both := [role for role in roles if role in told]:
+        raise InputError(f"{both[0]}={called[both[0]]!r} is {told[both[0]]} and a column. Rename one of them.")
+    told |= dict.fromkeys(roles, f"a column of {path}")
+    out = {name: tag._replace(told=told) for name, tag in tags.items()}
+    cells = {name: _cells(columns[name]) for name in columns}
+    for row, own in enumerate(owners):
         try:
-            times += [float(time) if not isinstance(time, str) or is_number(time) else time for time in span]
-            first, last = (seconds_since(_EPOCH, time) for time in times)
-            if len({type(time) for time in times}) > 1 or not -np.inf < first < last < np.inf:
-                raise ValueError
-        except (TypeError, ValueError) as error:
-            said = f"{self.keys[row]!r} has a range from {span[0]!r} to {span[1]!r}"
-            raise self._error(
-                row, f"{said}. Give both in seconds or as dates in ISO 8601, the end behind the start."
-            ) from error
-        return times
+            for owner in own:
+                if len(own) > 1:
+                    raise ValueError(f"{texts[row]!r} may be {listed(own)}. Name it with its folder.")
+                given = {role: cells[called[role]][row] for role in roles if cells[called[role]][row] is not None}
+                span = [cells[name][row] for name in ("start", "end") if name in cells]
+                if "label" in given and any(time is not None for time in span):
+                    given["ranges"] = (*out[owner].ranges, (*_checked(span), given.pop("label")))
+                for role in set(roles) & given.keys():
+                    if (before := getattr(out[owner], role)) not in (None, given[role]):
+                        raise ValueError(f"{texts[row]!r} has two of {role}: {before!r} above, {given[role]!r} here.")
+                out[owner] = out[owner]._replace(**given)
+        except ValueError as error:
+            raise InputError(f"{sheet.line(row + 1)}: {error}") from error
+    named = {owner for own in owners for owner in own}
+    if silent := [name for name in files if name not in named]:
+        said = f"{path} says nothing of {len(silent)} of {len(files)} recordings: {listed(silent)}."
+        warnings.warn(said, DicotWarning, stacklevel=3)
+    return out
 
-    def _error(self, row: int, said: str) -> InputError:
-        return InputError(f"{self.sheet.path}, {self.sheet.line(row + 1)}: {said}")
+
+def _checked(span: list[Any]) -> list[float | str]:
+    """Return start and end of a range, in seconds or as dates."""
+    times: list[float | str] = [
+        t if isinstance(t, str) and not is_number(t) else float("nan" if t is None else t) for t in span
+    ]
+    try:
+        first, last = (seconds_since(_EPOCH, time) for time in times)
+        if len({type(time) for time in times}) == 1 and -np.inf < first < last < np.inf:
+            return times
+    except ValueError:
+        pass
+    raise InputError(
+        f"A range from {span[0]} to {span[1]}. Give both in seconds or as dates in ISO 8601, the end behind the start."
+    )
 
 
-def _named(files: Mapping[str, Path | str]) -> dict[str, list[str]]:
+def _meant(files: Files) -> dict[str, list[str]]:
     """Return whom a text may mean: a recording's name or its last part, with or without the file's suffix."""
     parts: dict[str, list[str]] = {}
     whole: dict[str, list[str]] = {}
@@ -215,3 +191,8 @@ def _named(files: Mapping[str, Path | str]) -> dict[str, list[str]]:
 def _cells(column: Array) -> list[Any]:
     """Return the cells of a column, None for an empty one."""
     return [None if cell == "" or cell != cell else cell for cell in column.tolist()]
+
+
+def told_of(tags: Mapping[str, Tag]) -> dict[str, str]:
+    """Name what is said of each file, to see later whether it has changed."""
+    return {name: hashlib.sha256(repr(tag[:3]).encode()).hexdigest()[:16] for name, tag in tags.items()}

@@ -42,7 +42,7 @@ from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, set
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
-from dicot.data.tags import NOTHING, Tag, tags_of
+from dicot.data.tags import NOTHING, Tag, tags_of, told_of
 from dicot.store.folder import (
     SCHEME,
     WINDOWS,
@@ -109,8 +109,7 @@ def build_corpus(
     with only_writer(folder, folder=True):
         files = {one.file: [one.name, one.bytes, one.changed] for one in found}
         plan = {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}
-        if tags:
-            plan["labels"] = {name: tag.digest() for name, tag in tags.items()}
+        plan |= {"labels": told_of(tags)} if tags else {}
         work = UnfinishedStore(folder, plan, overwrite=overwrite)
         if work.finished is not None:
             return Build(Corpus(folder), was_there=True)

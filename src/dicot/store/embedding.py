@@ -27,7 +27,7 @@ from dicot.data.cutting import LeftOut, no_window
 from dicot.data.readers import file_name_of, named_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
-from dicot.data.tags import Tag, tags_of
+from dicot.data.tags import tags_of, told_of
 from dicot.store.folder import (
     UNFINISHED,
     VECTORS,
@@ -192,11 +192,6 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
         if was.get(key) != now.get(key):
             raise InputError(f"{out} was made with {key}={was.get(key)}; now {key}={now.get(key)}. {AGAIN}")
     return held
-
-
-def told_of(tags: Mapping[str, Tag]) -> dict[str, str]:
-    """Name what tags say, for each file."""
-    return {name: tag.digest() for name, tag in tags.items()}
 
 
 def _new_files(
