@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dicot.train.loop import pretrain as pretrain
     from dicot.train.recipe import Recipe as Recipe
     from dicot.use.labels.accuracy import honest_accuracy as honest_accuracy
+    from dicot.use.labels.agreement import agreement as agreement
+    from dicot.use.labels.doubt import probably_wrong as probably_wrong
     from dicot.use.labels.store import LabelStore as LabelStore
     from dicot.use.labels.suggestion import suggest as suggest
     from dicot.use.outliers import EmbeddingOutlierDetector as EmbeddingOutlierDetector
@@ -43,6 +45,7 @@ _HOMES = {
     "TimeSeriesEmbedder": "dicot.model.estimator",
     "Reading": "dicot.data",
     "Windows": "dicot.data",
+    "agreement": "dicot.use.labels.agreement",
     "embed": "dicot.model.embedding",
     "evaluate": "dicot.judge.evaluation",
     "export_onnx": "dicot.model.export",
@@ -50,6 +53,7 @@ _HOMES = {
     "join_ranks": "dicot.core.processes.ranks",
     "load": "dicot.data.datasets",
     "pretrain": "dicot.train.loop",
+    "probably_wrong": "dicot.use.labels.doubt",
     "suggest": "dicot.use.labels.suggestion",
 }
 __all__ = ["__version__", *_HOMES]

@@ -1,5 +1,6 @@
 """Labels given on the command line, and what to label next."""
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +134,54 @@ def test_one_window_cannot_have_two_labels() -> None:
 def test_a_table_of_labels_that_pandas_wrote_beside_an_empty_cell(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("recording,start,end,label\na,0,1,1.0\na,1,2,\na,2,3,-1.0\na,3,4,007\n")
     assert read_labels(tmp_path / "a.csv") == {("a", 0.0, 1.0): "1", ("a", 3.0, 4.0): "007"}
+
+
+def test_ranges_go_in_label_windows_and_come_out(tmp_path: Path) -> None:
+    vectors, store, table = tmp_path / "v.npz", tmp_path / "labels.sqlite", tmp_path / "ranges.csv"
+    write(vectors)
+    table.write_text(
+        "file,start,end,label\nmonday.csv,0,12,walk\nmonday.csv,9,30,run\nsunday.csv,0,9,run\na@b.csv,90,95,run\n"
+    )
+    said = dicot("label", "import", store, table, "--vectors", vectors, "--by", "me")
+    assert "2 of 4 label(s)" in said and "There is no recording 'sunday'. Did you mean 'monday'?" in said
+    data = np.load(vectors)
+    given, _ = put_on_windows(read_labels(store), data["recording"], data["start"], data["end"])
+    middle = np.where(data["recording"] == "monday", (data["start"] + data["end"]) / 2, -1)
+    assert set(given[(middle > 0) & (middle < 8.9)]) == {"walk"} and set(given[(middle > 9.1) & (middle < 30)]) == {
+        "run"
+    }
+    assert "Wrote 4 label(s)" in dicot("label", "export", store, "--out", tmp_path / "l.json", "--vectors", vectors)
+    other = tmp_path / "other.sqlite"
+    dicot("label", "import", other, tmp_path / "l.json")
+    assert read_labels(other) == read_labels(store)
+    dicot("label", "add", other, "monday@2.0", "run", "--vectors", vectors)
+    assert "4 of 4 labels are equal" in dicot("label", "agree", store, other)
+    said = dicot("label", "agree", store, other, "--vectors", vectors)
+    assert rows(said) == [["walk", "run", "1"]] and "kappa" in said
+    dicot("label", "undo", store)
+    assert read_labels(store) == {}, "an import is one call"
+    table.write_text("recording,start,end,label\nmonday,5,2,walk\n")
+    with pytest.raises(InputError, match=r"ranges\.csv: line 2 has 'end' 2 before 'start' 5"):
+        dicot("label", "import", tmp_path / "new.sqlite", table)
+    assert not (tmp_path / "new.sqlite").exists()
+
+
+def test_wrong_labels_are_listed_with_reasons(tmp_path: Path) -> None:
+    vectors, table, out = tmp_path / "v.npz", tmp_path / "l.csv", tmp_path / "doubts.csv"
+    x = write(vectors, 120)
+    data, labels = dict(np.load(vectors)), np.where(np.arange(120) % 3 == 0, "odd", "even")
+    labels[[33, 70]] = "even", "odd"
+    np.savez(vectors, **{**data, "X": x + 4 * (x > 3)})
+    places = zip(data["recording"], data["start"], data["end"], labels, strict=True)
+    table.write_text("recording,start,end,label\n" + "".join(",".join(map(str, row)) + "\n" for row in places))
+    said = dicot("label", "check", vectors, "--labels", table, "--out", out)
+    assert "2 of 120 label(s) are probably wrong, by hiding the labels of whole recordings" in said
+    with out.open(newline="") as file:
+        found = {int(row["row"]): row for row in csv.DictReader(file)}
+    assert {row: (one["label"], one["predicted"]) for row, one in found.items()} == {
+        33: ("even", "odd"),
+        70: ("odd", "even"),
+    }
+    assert found[33]["near"].startswith("odd (a@b@") and float(found[33]["given"]) < 0.5
+    with pytest.raises(InputError, match="doubts.txt"):
+        dicot("label", "check", vectors, "--labels", table, "--out", tmp_path / "doubts.txt")

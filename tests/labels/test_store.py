@@ -42,7 +42,7 @@ def test_labels_are_kept_by_window_or_by_id_with_their_types(path):
         "x": 2.5,
         "y": 2.5,
     }
-    assert list(labels)[0] == ("walk.csv", 0, 2.56), "the oldest first"
+    assert next(iter(labels)) == ("walk.csv", 0, 2.56), "the oldest first"
 
 
 def test_a_key_is_the_same_whatever_kind_of_number_says_it(path):
@@ -331,3 +331,22 @@ def test_a_window_takes_the_label_of_ranges_by_the_rule():
     labels = {("b", 0.0, 9.0): "walk", ("a", 90.0, 95.0): "walk", "case": "walk", ("a", 5.2, 6.4): "run"}
     given, lost = put_on_windows(labels, ["a"] * 10, start, start + 2)
     assert given.tolist() == [""] * 5 + ["run"] + [""] * 4 and lost == list(labels)[:3]
+
+
+def test_exports_come_back_as_they_were(path, tmp_path):
+    begun = {"a": 1.7e9}
+    with LabelStore(path) as store:
+        store.set([("a", 5.0, 9.0)], "walk")
+        store.set([("a", 1.28, 6.5), ("dir/b", 0, 0.5)], ["run", 7])
+        for name, dates in (("l.csv", {}), ("l.json", {}), ("dated.csv", begun), ("dated.json", begun)):
+            assert store.export(tmp_path / name, dates) == 3
+            read = read_labels(tmp_path / name, begun)
+            assert read == {("a", 5, 9): "walk", ("a", 1.28, 6.5): "run", ("dir/b", 0, 0.5): "7"}
+            assert next(iter(read)) == ("a", 5, 9), "the oldest is still the oldest"
+        store.set(["case 7"], "run")
+        with pytest.raises(InputError, match=r"new\.json: .*'case 7' has no start"):
+            store.export(tmp_path / "new.json")
+    assert not (tmp_path / "new.json").exists()
+    with (tmp_path / "dated.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["start_time"] == "2023-11-14T22:13:21.280000+00:00" and rows[2]["end_time"] == ""

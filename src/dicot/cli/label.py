@@ -107,9 +107,7 @@ def undo(store: Store, n: Annotated[int, typer.Option("--number", "-n", help="Ho
 def export_labels(
     store: Store,
     out: Annotated[Path, typer.Option(help="A .csv, or a .json for Label Studio.")],
-    vectors: Annotated[
-        Path | None, typer.Option(help="Vectors that know when recordings began, for times in UTC.")
-    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Vectors of recordings with dates, for UTC.")] = None,
 ) -> None:
     """Write the labels of windows and ranges to a table, or as tasks of Label Studio."""
     from dicot.store.vectors import read_vectors
@@ -153,39 +151,36 @@ def check_labels(
 ) -> None:
     """List labels that are probably wrong, the least probable first, each with what the others say.
 
-    A label is hidden, with those of its group or else recording, and predicted from the others. It is listed where it
-    has a probability below 2 %. `near` are the labels of the nearest windows among the others.
+    A label is hidden, with those of its group or else recording, and predicted from the others. `given` is the
+    probability that the label is right, and less than a half. `near` are the nearest windows among the others.
     """
     import numpy as np
 
     from dicot.core.errors import naming
+    from dicot.data.labels import as_text
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
-    from dicot.use.labels.doubt import probably_wrong
+    from dicot.use.labels.doubt import Doubt, probably_wrong
 
     if out is not None:
         check_out(out, TABLES)
     known = read_vectors(vectors, finite=True)
-    given = opt.labels_of(vectors, known, labels)
+    given = as_text(opt.labels_of(vectors, known, labels))
+    given[given == "-1"] = ""
     with naming(labels or vectors):
-        name, groups = known.held_together(2) or ("window", None)
+        name, groups = known.held_together(2) or ("", None)
         doubts = probably_wrong(known.x, given, groups)
     rows = [doubt.row for doubt in doubts]
-    about = {title: values[rows] for title, values in known.columns().items() if title != "label"}
-    said = {
-        title: [getattr(doubt, title) for doubt in doubts] for title in ("label", "given", "predicted", "probability")
-    }
-    near = [", ".join(f"{given[row]} ({_window(known, row)})" for row in doubt.near) for doubt in doubts]
-    columns = {"row": rows, **about, **said, "near": near}
+    said = {title: [getattr(doubt, title) for doubt in doubts] for title in Doubt._fields[1:-1]}
+    said["near"] = [", ".join(f"{given[row]} ({_window(known, row)})" for row in doubt.near) for doubt in doubts]
+    if doubts:
+        shown = {"window": [_window(known, row) for row in rows], **said}
+        texts = {title: [v if isinstance(v, str) else f"{v:.3g}" for v in column] for title, column in shown.items()}
+        show_columns({title: column[:k] for title, column in texts.items()})
+    how = "by hiding labels" if groups is None else f"by hiding the labels of whole {name}s"
+    typer.echo(f"{len(doubts)} of {np.count_nonzero(given)} label(s) are probably wrong, {how}.")
     if out is not None:
-        write_columns(out, {title: np.asarray(values) for title, values in columns.items()})
-    shown = {
-        title: [f"{v:.3f}" for v in values] if title in ("given", "probability") else values
-        for title, values in said.items()
-    }
-    names = [_window(known, row) for row in rows]
-    show_columns({title: values[:k] for title, values in {"window": names, **shown, "near": near}.items()})
-    typer.echo(f"{len(doubts)} label(s) are probably wrong, by hiding the labels of whole {name}s.")
-    if out is not None:
+        about = {title: values[rows] for title, values in known.columns().items() if title != "label"}
+        write_columns(out, {"row": np.array(rows, int), **about, **{title: np.array(said[title]) for title in said}})
         typer.echo(f"Wrote {out}")
 
 
@@ -193,9 +188,7 @@ def check_labels(
 def agree(
     first: Annotated[Path, typer.Argument(help="The labels of one person.")],
     second: Annotated[Path, typer.Argument(help="The labels of another.")],
-    vectors: Annotated[
-        Path | None, typer.Option(help="Vectors whose windows to compare, where labels are ranges.")
-    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Vectors whose windows to compare, for ranges.")] = None,
 ) -> None:
     """Say how far two people gave the same labels: the share of equal ones, Cohen's kappa, and where they differ."""
     from dicot.use.labels.agreement import agreement
@@ -207,15 +200,9 @@ def agree(
     else:
         one, two = read_labels(first), read_labels(second)
         found = agreement(list(one.values()), [two.get(key) for key in one])
-    if found.disagreements:
-        pairs = [*found.disagreements]
-        show_columns(
-            {
-                str(first): [a for a, _ in pairs],
-                str(second): [b for _, b in pairs],
-                "windows": found.disagreements.values(),
-            }
-        )
+    if pairs := [*found.disagreements]:
+        sides = {str(path): [pair[side] for pair in pairs] for side, path in enumerate((first, second))}
+        show_columns({**sides, "windows": found.disagreements.values()})
     typer.echo(str(found))
 
 

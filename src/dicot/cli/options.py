@@ -207,7 +207,7 @@ def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     if lost:
         said = (
             f"{len(lost)} of {len(read)} label(s) of {labels} are on no window of {vectors}; the first is on "
-            f"{lost[0]!r}: {why_on_none(lost[0], *places)}."
+            f"{lost[0]!r}. {why_on_none(lost[0], *places)}"
         )
         if len(lost) == len(read):
             raise InputError(f"{said} Name the vectors that were labelled.")

@@ -23,13 +23,8 @@ class Agreement:
     high: float
     disagreements: dict[tuple[str, str], int]  # (the first's label, the second's) -> how often, the most frequent first
 
-    @property
-    def share(self) -> float:
-        """Return the share of equal labels."""
-        return self.same / self.both
-
     def __str__(self) -> str:
-        said = f"{self.same} of {self.both} labels are equal ({100 * self.share:.1f} %)"
+        said = f"{self.same} of {self.both} labels are equal ({100 * self.same / self.both:.1f} %)"
         if math.isnan(self.kappa):
             return f"{said}. Cohen's kappa is not known: there is only one label."
         return f"{said}, Cohen's kappa {self.kappa:.2f} (95 % interval {self.low:.2f} to {self.high:.2f})."

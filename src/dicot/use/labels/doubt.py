@@ -1,12 +1,11 @@
 """probably_wrong: labels that a classifier of the others finds unlikely."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
 from sklearn.covariance import ledoit_wolf
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
@@ -19,8 +18,7 @@ from dicot.use.labels.accuracy import folds
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]
 
-BELOW = 0.02  # the probability of a label that is in doubt
-NEAR = 3
+NEAR, SMALLEST = 3, 1e-300
 
 
 class Doubt(NamedTuple):
@@ -28,36 +26,26 @@ class Doubt(NamedTuple):
 
     row: int
     label: Any  # the one that was given
-    given: float  # its probability, by a classifier that did not see it
+    given: float  # the probability that it is right, by a classifier that did not see it
     predicted: Any  # the label that this classifier takes for right
     probability: float  # of `predicted`
     near: tuple[int, ...]  # rows of the nearest windows with a label that the classifier did see, the nearest first
 
 
-def probably_wrong(
-    x: Any,
-    y: Any,
-    groups: Any = None,
-    *,
-    below: float = BELOW,
-    random_state: int = 0,
-    on_fit: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Doubt]:
+def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) -> list[Doubt]:
     """Return the labels that are probably wrong, the least probable first.
 
     The labelled cases are dealt out to five folds, whole groups together where there are some, as honest_accuracy does.
-    A linear discriminant classifier learns from the labels of four folds and gives probabilities for the fifth. One
-    temperature makes all of them fit to the labels. A label is in doubt where it has a probability below `below` and
-    another one has the largest. A class that has no label outside the fold is not judged.
+    Linear discriminants learn from the labels of four folds and give probabilities for the fifth. What share of the
+    labels is wrong is estimated from all of them, as if a wrong one were any other label. Together they say how
+    probable it is that a given label is right. It is listed where that is less than `below`. A class that has no label
+    outside the fold is not judged.
 
     Parameters
     ----------
     x : (N, F) embeddings of all cases, with and without a label
     y : (N,) labels; -1, NaN, None and the empty string stand for an unknown one
     groups : (N,) whose case it is, such as a person or a recording, or None
-    below : the probability of a given label that is in doubt
-    random_state : draws the folds
-    on_fit : is told how many classifiers are fitted, and of how many
     """
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="probably_wrong")
     classes, numbers = class_numbers(y, len(x))
@@ -67,9 +55,7 @@ def probably_wrong(
         members = np.unique(check_groups(groups, len(x), "groups")[known], return_inverse=True)[1]
         members = members if members.max() else None
     fold, scores = np.full(len(known), -1), np.full((len(known), len(classes)), -np.inf)
-    dealt = list(folds(truth, members, np.random.default_rng(random_state)))
-    for number, rows in enumerate(dealt):
-        on_fit(number, len(dealt))
+    for number, rows in enumerate(folds(truth, members, np.random.default_rng(0))):
         rest = np.setdiff1d(np.arange(len(known)), rows)
         seen = np.unique(truth[rest])
         rows = rows[np.isin(truth[rows], seen)]
@@ -82,10 +68,10 @@ def probably_wrong(
             "No label could be checked: each class needs labels in two folds. Label more cases, in two groups where "
             "there are groups."
         )
-    chances = _calibrated(scores[judged], truth[judged])
-    own, best = chances[np.arange(len(judged)), truth[judged]], chances.argmax(axis=1)
-    doubtful = np.flatnonzero((own < below) & (best != truth[judged]))
-    doubtful = doubtful[np.argsort(own[doubtful], kind="stable")]
+    chances, right = _trusted(scores[judged], truth[judged])
+    best = chances.argmax(axis=1)
+    doubtful = np.flatnonzero((right < below) & (best != truth[judged]))
+    doubtful = doubtful[np.argsort(right[doubtful], kind="stable")]
     chosen, near = judged[doubtful], dict[int, list[int]]()
     for number in np.unique(fold[chosen]):
         rest, asked = np.flatnonzero(fold != number), chosen[fold[chosen] == number]
@@ -94,7 +80,7 @@ def probably_wrong(
     columns = (
         known[chosen],
         classes[truth[chosen]],
-        own[doubtful],
+        right[doubtful],
         classes[best[doubtful]],
         chances.max(axis=1)[doubtful],
     )
@@ -114,12 +100,22 @@ def _discriminants(z: Floats, numbers: Rows, asked: Floats) -> Floats:
     return scores
 
 
-def _calibrated(scores: Floats, truth: Rows) -> Floats:
-    """Return probabilities (n, K) at the temperature that fits best to the labels."""
-    rows = np.arange(len(truth))
+def _trusted(scores: Floats, truth: Rows) -> tuple[Floats, Floats]:
+    """Return the probabilities of all labels (n, K), and that the given one is right (n,).
 
-    def loss(logarithm: float) -> float:
-        return -float(log_softmax(scores / np.exp(logarithm), axis=1)[rows, truth].mean())
+    A temperature and the share of wrong labels are those that make the given labels most likely.
+    """
+    rows, others = np.arange(len(truth)), scores.shape[1] - 1
 
-    chances: Floats = softmax(scores / np.exp(minimize_scalar(loss, bounds=(-3, 6), method="bounded").x), axis=1)
-    return chances
+    def parts(settings: Floats) -> tuple[Floats, Floats, Floats]:
+        chances, wrong = softmax(scores / np.exp(settings[0]), axis=1), expit(settings[1])
+        own = chances[rows, truth]
+        return chances, (1 - wrong) * own, wrong * (1 - own) / others
+
+    def loss(settings: Floats) -> float:
+        _, right, wrong = parts(settings)
+        return -float(np.log(right + wrong + SMALLEST).mean())
+
+    fits = [minimize(loss, (start, -3.0), method="Nelder-Mead") for start in (0.0, 2.0)]
+    chances, right, wrong = parts(min(fits, key=lambda fit: float(fit.fun)).x)
+    return chances, right / (right + wrong + SMALLEST)

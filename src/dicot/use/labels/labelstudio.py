@@ -67,8 +67,7 @@ def from_label_studio(text: str, begun: Mapping[str, float]) -> list[tuple[Place
 
 
 def _recording(task: Mapping[str, Any], where: str) -> str:
-    data = task.get("data")
-    data = data if isinstance(data, dict) else {}
+    data: dict[str, Any] = task["data"] if isinstance(task.get("data"), dict) else {}
     if isinstance(name := data.get("recording"), str) and name:
         return name
     files = [one for one in (task.get("file_upload"), *data.values()) if isinstance(one, str) and one]

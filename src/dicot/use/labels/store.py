@@ -381,13 +381,12 @@ class WindowKeys:
         on: set[Key] = set()
         for name, own in ranges.items():
             rows, start, end = self._placed[name]
-            for row, found in zip(
-                rows.astype(int).tolist(), labels_of_windows(own, [name] * len(rows), start, end), strict=True
-            ):
-                if found is not None:
-                    by_row.setdefault(row, found)
+            found = dict(zip(rows.tolist(), labels_of_windows(own, [name] * len(rows), start, end), strict=True))
+            by_row |= {int(row): taken for row, taken in found.items() if taken is not None and row not in by_row}
             # The latest end of the labelled windows that start up to here: a range that begins before it is on one.
-            reach = np.maximum.accumulate(np.where(np.isin(rows, list(by_row)), end, -np.inf))
+            reach = np.maximum.accumulate(
+                [time if row in by_row else -np.inf for row, time in zip(rows, end, strict=True)]
+            )
             begun = np.searchsorted(start, [one.end for one in own])
             on |= {one[:3] for one, count in zip(own, begun, strict=True) if count and reach[count - 1] > one.start}
         return by_row, [key for key in others if key not in on]
@@ -399,17 +398,15 @@ class WindowKeys:
         return list(dict.fromkeys(written.get(_rounded(key), key) for key in wanted))
 
 
-def why_on_none(key: Key, recording: Any, start: Any, end: Any) -> str:
-    """Say why a label is on no window, as half a sentence."""
-    place, own = _seconds(key), np.flatnonzero(np.asarray(recording).astype(str) == key[0])
-    if place is None:
-        return "no window has this name"
-    if not len(own):
-        return f"there is no such recording. {did_you_mean(key[0], set(map(str, recording)))}"
-    first, last = float(np.min(np.asarray(start)[own])), float(np.max(np.asarray(end)[own]))
-    if place[0] >= last or place[1] <= first:
-        return f"the windows of this recording lie from {first:.10g} to {last:.10g} s"
-    return "it covers more than half of no window"
+def why_on_none(key: Key, recording: Array, start: Array, end: Array) -> str:
+    """Say in a sentence why a label is on no window of these places (N,)."""
+    name, place = key if isinstance(key, str) else key[0], _seconds(key)
+    own = recording.astype(str) == name
+    if not own.any():
+        return f"There is no recording {name!r}. {did_you_mean(name, set(recording.astype(str).tolist()))}"
+    if place is None or place[0] >= end[own].max() or place[1] <= start[own].min():
+        return f"The windows of {name!r} lie from {start[own].min():.10g} to {end[own].max():.10g} s."
+    return "It covers more than half of no window."
 
 
 def _seconds(key: Key) -> tuple[float, float] | None:

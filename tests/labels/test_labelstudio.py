@@ -1,0 +1,54 @@
+"""What Label Studio exports is read, and what is wrong in it is named by its task and result."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dicot.core.errors import InputError
+from dicot.use.labels.store import read_labels
+
+NAMED = {"data": {"csv": "/data/upload/1/0a1b2c3d-monday.csv"}, "file_upload": "0a1b2c3d-monday.csv"}
+
+
+def result(start: object, end: object, *labels: object) -> dict[str, object]:
+    value = {"start": start, "end": end, "instant": False, "timeserieslabels": list(labels)}
+    return {"id": "x", "from_name": "label", "to_name": "ts", "type": "timeserieslabels", "value": value}
+
+
+def write(path: Path, *results: object, **more: object) -> Path:
+    whole = {**NAMED, "annotations": [{"completed_by": 1, "was_cancelled": False, "result": list(results)}], **more}
+    path.write_text(json.dumps([whole]))
+    return path
+
+
+def test_times_are_seconds_or_dates(tmp_path: Path) -> None:
+    other = {"from_name": "mood", "to_name": "ts", "type": "choices", "value": {"choices": ["good"]}}
+    dates = result(1592250751500, 1592250761500, "Walk"), result("2020-06-15T19:52:50", "2020-06-15T19:52:54.5Z", "Sit")
+    file = write(tmp_path / "e.json", result(1.5, 4, "Run"), other, *dates)
+    ranges = {("monday", 1.5, 4): "Run", ("monday", 20.5, 30.5): "Walk", ("monday", 39, 43.5): "Sit"}
+    assert read_labels(file, {"monday": 1592250731.0}) == ranges
+
+
+@pytest.mark.parametrize(
+    ("results", "more", "message"),
+    [
+        ([result(1, 2, "Run"), result("noon", 3, "Run")], {}, "task 1, result 2 has 'noon' as 'start'"),
+        ([result(1, None, "Run")], {}, "task 1, result 1 has None as 'end'"),
+        ([result(3, 2, "Run")], {}, "task 1, result 1 has an 'end' before its 'start'"),
+        ([result(1, 2, "Run", "Walk")], {}, "task 1, result 1 .*a range has one label"),
+        ([result(1592250751951.5, 1592250761951.5, "Run")], {}, "nothing says when the recording 'monday' began"),
+        ([], {"annotations": None}, "task 1 has no list 'annotations'"),
+        ([], {"annotations": [{"result": []}, {"result": []}]}, "task 1 has 2 annotations"),
+        ([result(1, 2, "Run")], {"data": {}, "file_upload": None}, "task 1 names no recording"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, results: list[object], more: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=rf"e\.json: .*{message}"):
+        read_labels(write(tmp_path / "e.json", *results, **more))
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "e.json").write_text("recording,start\n")
+    with pytest.raises(InputError, match=r"e\.json: it is no JSON"):
+        read_labels(tmp_path / "e.json")
