@@ -7,10 +7,11 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.embed import BASE, hash_of, load_embedder
-from dicot.cli.tables import check_plot, draw, drawn_windows, show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
+    from dicot.judge.report.page import DrawnWindow
     from dicot.store.series import Series
     from dicot.store.vectors import Vectors
 
@@ -80,9 +81,9 @@ def search(
         lead = [f"What was asked for, and the {len(nearest)} windows nearest by {metric} distance, nearest first."]
         wanted = {row: {"distance": "0, asked for"} for row in rows}
         drawn = {number: {"distance": text} for number, text in nearest.items()}
-        first = None if other is None else drawn_windows(other, asked, series, wanted, rows)
-        shown, marked = (wanted | drawn, rows) if first is None else (drawn, [])
-        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first or ())
+        first = [] if other is None else _drawn(other, asked, series, rows)
+        shown, marked = (wanted | drawn, rows[0]) if other is None else (drawn, None)
+        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first)
 
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":
@@ -115,6 +116,20 @@ def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "
     assert cut.channels is not None
     x = load_embedder(place, "auto").transform(cut)
     return Vectors(x, cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
+
+
+def _drawn(other: Path, asked: "Vectors", series: "Series | None", rows: list[int]) -> "list[DrawnWindow]":
+    """Return what was asked for as it is drawn."""
+    from dicot.judge.report.page import DrawnWindow
+    from dicot.store.series import series_of
+
+    series, drawn = series or series_of(asked, None, {}, path=other), []
+    for row in rows:
+        if (values := series.window(row)) is None:
+            raise InputError(f"Row {row} of {other} cannot be drawn: {next(iter(series.lost.values()))}")
+        place = "" if asked.recording is None else f", {asked.recording[row]}"
+        drawn.append(DrawnWindow(f"{other.name}{place}, row {row}", values, {"distance": "0, asked for"}, marked=True))
+    return drawn
 
 
 def _like_stored(names: tuple[str, ...], stored: Any) -> Any:

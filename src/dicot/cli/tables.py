@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
-    from dicot.store.series import Series
     from dicot.store.vectors import Vectors
 
 
@@ -121,39 +120,17 @@ def draw(
     known: "Vectors",
     rows: Mapping[int, Mapping[str, str]],
     data: str | None,
-    marked: Sequence[int] = (),
+    marked: int | None = None,
     first: "Sequence[DrawnWindow]" = (),
 ) -> None:
-    """Write the page: `first`, then the windows of these rows with what is said of each, in this order."""
+    """Write the page: `first`, and the windows of these rows with what is said of each, in this order."""
     from dicot.core.storage import write_atomic
-    from dicot.judge.report.page import windows_page
+    from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of
 
     series = series_of(known, data, {}, path=vectors)
-    shown = [*first, *drawn_windows(vectors, known, series, rows, marked)]
-    facts_of_page = {
-        "vectors": vectors,
-        "version": f"dicot {__version__}",
-        "command": shlex.join(["dicot", *sys.argv[1:]]),
-    }
-    write_atomic(plot, windows_page(title, lead, shown, series.channels, facts_of_page).encode())
-    typer.echo(f"Wrote {plot}")
-
-
-def drawn_windows(
-    vectors: Path,
-    known: "Vectors",
-    series: "Series | None",
-    rows: Mapping[int, Mapping[str, str]],
-    marked: Sequence[int] = (),
-) -> "list[DrawnWindow]":
-    """Return the windows of these rows with what is said of each; their series are looked up where none are given."""
-    from dicot.judge.report.page import DrawnWindow
-    from dicot.store.series import series_of
-
-    series = series or series_of(known, None, {}, path=vectors)
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
-    shown = []
+    shown = [*first]
     for row, facts in rows.items():
         said = {name: cell(values[row]) for name, values in about.items() if cell(values[row])}
         title_of, span = f"row {row}", ("", "")
@@ -164,5 +141,11 @@ def drawn_windows(
         values = series.window(row)
         if values is None:
             raise InputError(f"Row {row} of {vectors}, {title_of}: {series.lost[str(known.places()[0][row])]}")
-        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row in marked))
-    return shown
+        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row == marked))
+    facts_of_page = {
+        "vectors": vectors,
+        "version": f"dicot {__version__}",
+        "command": shlex.join(["dicot", *sys.argv[1:]]),
+    }
+    write_atomic(plot, windows_page(title, lead, shown, series.channels, facts_of_page).encode())
+    typer.echo(f"Wrote {plot}")
