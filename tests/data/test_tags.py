@@ -13,6 +13,7 @@ from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.store.build import build_corpus
 from dicot.store.embedding import embed_recordings, is_current
 from dicot.store.folder import Corpus
+from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors
 
 BY_NAME = {"names": "{activity}_{subject}", "label": "activity", "group": "subject"}
@@ -163,3 +164,13 @@ def test_vectors_know_when_labels_of_a_table_have_changed(folder: Path, tmp_path
     assert held is not None and not is_current(held, "m", folder, options)
     with pytest.raises(InputError, match="walk_bob.csv has another label"):
         embed(append=True)
+
+
+def test_the_series_behind_such_vectors_are_found(folder: Path, tmp_path: Path) -> None:
+    (folder / "labels.csv").write_text("file,who\nwalk_ann,a\nwalk_bob,b\nsit_ann,c\n")
+    out, options = tmp_path / "v.parquet", {"window": "2s", **BY_NAME, "group": "who"}
+    embed_recordings(lambda windows: windows.x.mean(axis=2), "m", out, folder, options)
+    known = read_vectors(out)
+    window = series_of(known, None, {}).window(0)
+    assert window is not None and np.isclose(window.mean(), known.x[0])
+    assert set(zip(known.label, known.group, strict=True)) == {("walk", "a"), ("walk", "b"), ("sit", "c")}

@@ -146,6 +146,10 @@ class RecordedSeries(Series):
         # All channels by name, also where none were asked for.
         named = {} if made.channels is None else {"channels": made.channels}
         reading = Reading(**{**made.options, **named, **options, "window": None})
+        if reading.names or reading.table or named:  # label and group may be told elsewhere, and are not drawn
+            split = any(file_name_of(name, files) not in (None, name) for name in set(self._recording.tolist()))
+            unused = ["label", *([] if split else ["group"])]
+            reading = reading.replace(**{role: None for role in unused if role not in options})
         self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
         self.rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
