@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.outliers import Features, Labels, hit_columns, levels_for
-from dicot.cli.tables import check_plot, draw, show_columns
+from dicot.cli.outliers import Features, Labels, levels_for
+from dicot.cli.tables import check_plot, draw, hit_columns, show_columns
 from dicot.core.errors import InputError
 
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import check_plot, draw, show_columns
+from dicot.cli.tables import check_plot, draw, hit_columns, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
     from dicot.store.vectors import Vectors
-    from dicot.use.events import Hit
 
 Features = Annotated[
     str | None,
@@ -60,7 +59,7 @@ def outliers(
 
     from dicot.core.errors import naming
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
-    from dicot.use.events import Hit, merge_hits
+    from dicot.use.events import first_hits
     from dicot.use.features import VECTOR, judged_by
     from dicot.use.outliers import EmbeddingOutlierDetector, compare_with, distances_and_p
 
@@ -117,7 +116,7 @@ def outliers(
             opt.warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
     typer.echo(f"Judged by: {kind}.")
     ranked = np.lexsort((-distance, p)).tolist()
-    hits = merge_hits(ranked, *known.places(), most=top)[0] if known.placed else [Hit(r, r, r) for r in ranked[:top]]
+    hits = first_hits(ranked, known.places() if known.placed else None, top)[0]
     listed = [hit.row for hit in hits]
     far = {"distance": [f"{distance[row]:.4f}" for row in listed], "p": [f"{p[row]:.4f}" for row in listed]}
     show_columns({"row": listed, **hit_columns(known, hits), **far})
@@ -139,14 +138,6 @@ def outliers(
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
         draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
-
-
-def hit_columns(known: "Vectors", hits: "list[Hit]") -> dict[str, Any]:
-    """Return what is known of hits: of the best window, but start and end of all windows of a hit."""
-    rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
-    which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
-    columns = {name: values[rows[which.get(name, "row")]] for name, values in known.columns().items()}
-    return {**columns, "windows": [hit.windows for hit in hits]} if known.placed else columns
 
 
 def levels_for(features: str | None, path: Path, known: "Vectors", data: str | None) -> "tuple[str, Array | None]":

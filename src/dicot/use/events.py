@@ -66,6 +66,17 @@ def merge_hits(
     return list(hits.values()), None
 
 
+def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int) -> tuple[list[Hit], bool]:
+    """Return the first hits of a ranking, and whether more rows could still change them.
+
+    places : recording, start and end of all windows (N,); None where these are not known: each row is a hit
+    """
+    if places is None:
+        return [Hit(row, row, row) for row in ranked[:most]], len(ranked) < most
+    hits, beyond = merge_hits(ranked, *places, most=most)
+    return hits, beyond is None
+
+
 @final
 class EventDetector:
     """Score windows by how much nearer they lie to a few examples of an event than to ordinary windows.
