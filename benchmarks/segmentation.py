@@ -82,6 +82,8 @@ def without_labels(data: Timelines) -> Iterator[tuple[str, dict[str, float]]]:
         ("level and range statistics", data.levels, None),
     ):
         yield f"change points, {title}", score(data, segment(x, *place, levels=levels, least=LEAST), "cluster")
+    table = segment(data.vectors, *place, levels=data.levels, least=LEAST, clusters=n_classes)
+    yield f"change points, both, {n_classes} clusters", score(data, table, "cluster")
     z = segments._directions(data.vectors, data.levels)
     alone = KMeans(n_classes, n_init=1, random_state=0).fit_predict(z)
     yield (

@@ -115,7 +115,7 @@ def test_search_from_a_piece_of_a_recording(made: Path, tmp_path: Path) -> None:
     out, page, whole = made / "v.parquet", tmp_path / "page.html", read_vectors(made / "v.parquet")
     (first,) = np.flatnonzero((whole.recording == "b") & (whole.start == 0))
     said = dicot("search", out, "--from", write(tmp_path / "b1.csv", 100), "-k", 2, "--plot", page)
-    assert sorted(numbers(said)) == [first, first + 1] and said.count("0.0000") == 2
+    assert numbers(said)[0] in (first, first + 1) and said.count("0.0000") == 1, "both overlap: one is listed"
     assert page.read_text().count("<svg") == 4 and page.read_text().count('class="marked"') == 2
     assert numbers(dicot("search", out, "--from", tmp_path / "b1.csv", "--like", "b1@1.2", "-k", 1)) == [first + 1]
     for piece in (write(tmp_path / "b2.csv", columns=slice(1, 3)), write(tmp_path / "b3.csv", every=2)):

@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.outliers import Features, Labels, levels_for
-from dicot.cli.tables import check_plot, draw, hit_columns, show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 
@@ -46,7 +46,9 @@ def events(
     given = as_text(opt.labels_of(vectors, known, labels))
     event = given == label
     if not event.any():
-        raise InputError(f"{labels or vectors} has no label {label[:40]!r}. {did_you_mean(label, set(given) - {''})}")
+        raise InputError(
+            f"{labels or vectors} has no label {label[:40]!r}. {did_you_mean(label, set(given.tolist()) - {''})}"
+        )
     ordinary = ~event & ~beside(event, *place) & ((given != "") if known_only else np.ones(len(event), bool))
     kind, levels = levels_for(features, vectors, known, data)
     (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
@@ -58,10 +60,13 @@ def events(
     scores = model.scores(x, np.arange(len(x)) if unit is None else unit)
     hits = model.hits(scores, *place)
     again = int((scores[event] > model.threshold_).sum())
-    columns = {name: values for name, values in hit_columns(known, hits).items() if name != "label"}
+    rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
+    which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
+    own = {name: values[rows[which.get(name, "row")]] for name, values in known.columns().items() if name != "label"}
     inside = [bool((event & (place[0] == place[0][hit.row]) & (place[1] >= place[1][hit.first])
                     & (place[2] <= place[2][hit.last])).any()) for hit in hits]  # fmt: skip
-    columns |= {"score": scores[[hit.row for hit in hits]], "example": np.array(inside, bool)}
+    about = {"windows": [hit.windows for hit in hits], "score": scores[rows["row"]], "example": np.array(inside, bool)}
+    columns = {**own, **about}
     first = {name: values[:top] for name, values in columns.items()}
     show_columns({**first, "score": [f"{value:.3f}" for value in first["score"]]})
     typer.echo(

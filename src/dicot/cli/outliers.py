@@ -1,12 +1,13 @@
 """dicot outliers: the windows that lie farthest from normal ones."""
 
+import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import check_plot, draw, hit_columns, show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def outliers(
     reference: Annotated[Path | None, typer.Option(help="Vectors of normal windows; default: VECTORS.")] = None,
     label: Annotated[
         str | None,
-        typer.Option("--reference-label", help="Normal are the windows with these labels, such as walk,run."),
+        typer.Option("--reference-label", help="Normal are the windows with these labels: walk,run or walk*."),
     ] = None,
     but: Annotated[str | None, typer.Option(help="Normal are all windows without these labels.")] = None,
     group: Annotated[
@@ -116,10 +117,10 @@ def outliers(
             opt.warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
     typer.echo(f"Judged by: {kind}.")
     ranked = np.lexsort((-distance, p)).tolist()
-    hits = first_hits(ranked, known.places() if known.placed else None, top)[0]
-    listed = [hit.row for hit in hits]
+    listed = first_hits(ranked, known.places() if known.placed else None, top)
+    shown = {name: values[listed] for name, values in known.columns().items()}
     far = {"distance": [f"{distance[row]:.4f}" for row in listed], "p": [f"{p[row]:.4f}" for row in listed]}
-    show_columns({"row": listed, **hit_columns(known, hits), **far})
+    show_columns({"row": listed, **shown, **far})
     flagged = p <= alpha
     but_more = "" if together is None else f", or more where a few {together[0]}s differ far more than the others"
     typer.echo(
@@ -198,13 +199,11 @@ def _normal(
         ("--but", but, own),
         ("--reference-group", group, units),
     ):
-        for_these = np.zeros(len(known), bool)
+        for_these, there = np.zeros(len(known), bool), {text for column in columns for text in column.tolist() if text}
         for name in opt.names_in(said):
-            found = np.logical_or.reduce([column == name for column in columns]) if columns else for_these
-            if not found.any():
-                there = {text for column in columns for text in column.tolist() if text}
+            if not (meant := fnmatch.filter(there, name)):
                 raise InputError(f"{path} has no window of {option} {name[:40]!r}. {did_you_mean(name, there)}")
-            for_these |= found
+            for_these |= np.logical_or.reduce([np.isin(column, meant) for column in columns])
         if said is not None:
             normal &= ~for_these if option == "--but" else for_these
     if time is not None:
@@ -228,11 +227,10 @@ def _at(path: Path, known: "Vectors", side: int, text: str) -> "tuple[Array, Any
 
     from dicot.core.errors import naming
 
+    with naming(path):
+        times = known.places()[1 + side]
     try:
-        with naming(path):
-            return known.places()[1 + side], float(text)
-    except InputError:
-        raise
+        return times, float(text)
     except ValueError:
         pass
     dates = (known.start_time, known.end_time)[side]

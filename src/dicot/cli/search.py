@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.embed import BASE, hash_of, load_embedder
-from dicot.cli.tables import check_plot, draw, hit_columns, show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def search(
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
-    Windows that overlap or touch are one hit, shown by the nearest. A recording that is named by --from is cut and
+    Of windows that overlap or touch the nearest is listed. A recording that is named by --from is cut and
     embedded like those of VECTORS. Without --like all its windows are compared, and what is found is near one of them.
     --plot draws them beside it: all channels, each on one scale.
     """
@@ -72,16 +72,17 @@ def search(
         "before": before,
     }
     depth, more = k, True
-    while more:  # windows that overlap are one hit, so that k hits may take more than k windows
+    while more:  # of windows that overlap one is listed, so that k of them may take more than k
         distances, found = index.query(own.vectors(rows), depth, **filters)
         nearest: dict[int, str] = {}
         for distance, number in sorted(zip(distances.ravel().tolist(), found.ravel().tolist(), strict=True)):
             if number >= 0 and len(nearest) < depth:
                 nearest.setdefault(number, f"{distance:.4f}")
-        hits, unsure = first_hits([*nearest], known.places() if known.placed else None, k)
-        more, depth = unsure and len(nearest) == depth, 4 * depth
-    nearest = {hit.row: nearest[hit.row] for hit in hits}
-    show_columns({"row": nearest, "distance": nearest.values(), **hit_columns(known, hits)})
+        hits = first_hits([*nearest], known.places() if known.placed else None, k)
+        more, depth = len(hits) < k and len(nearest) == depth, 4 * depth
+    nearest = {row: nearest[row] for row in hits}
+    about = {title: [column[number] for number in nearest] for title, column in columns.items()}
+    show_columns({"row": nearest, "distance": nearest.values(), **about})
     if plot is not None:
         lead = [f"What was asked for, and the {len(nearest)} hits nearest by {metric} distance, nearest first."]
         wanted = {row: {"distance": "0, asked for"} for row in rows}

@@ -30,6 +30,7 @@ def segment(
     data: opt.Series = None,
     penalty: Annotated[float | None, typer.Option(help="Without labels: higher values give fewer stretches.")] = None,
     alike: Annotated[float | None, typer.Option(help="Without labels: higher values give fewer clusters.")] = None,
+    clusters: Annotated[int | None, typer.Option(min=1, help="Without labels: how many clusters at most.")] = None,
 ) -> None:
     """Cut the recordings of VECTORS into stretches of one activity.
 
@@ -53,8 +54,8 @@ def segment(
     if head is not None and features not in (None, VECTOR):
         raise InputError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
     told = labels or head
-    if told is not None and (penalty is not None or alike is not None):
-        raise InputError("--penalty and --alike are for stretches without labels. Leave them out.")
+    if told is not None and (penalty is not None or alike is not None or clusters is not None):
+        raise InputError("--penalty, --alike and --clusters are for stretches without labels. Leave them out.")
     for name, value in (("--penalty", penalty), ("--alike", alike)):
         if value is not None and not 0 <= value < np.inf:
             raise InputError(f"{name} must be 0 or more; got {value!r}.")
@@ -77,7 +78,7 @@ def segment(
         if told is None:
             how = {"penalty": PENALTY if penalty is None else penalty, "alike": ALIKE if alike is None else alike}
             x, beside = (levels, None) if kind == LEVELS else (known.x, levels)
-            table = cut(x, *place, levels=beside, least=seconds, **how)
+            table = cut(x, *place, levels=beside, least=seconds, clusters=clusters, **how)
         else:
             table = segment_labels(p, classes, *place, least=seconds)
     columns = {str(name): table[name].to_numpy() for name in table}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
     from dicot.store.vectors import Vectors
-    from dicot.use.events import Hit
 
 
 def show_columns(columns: Mapping[str, Iterable[Any]]) -> None:
@@ -96,14 +95,6 @@ def cell(value: Any) -> str:
     if not isinstance(value, float):  # numpy's float64 is one too
         return str(value)[:23].replace("NaT", "") if type(value).__name__ == "datetime64" else str(value)
     return "" if value != value else f"{value:.15g}"
-
-
-def hit_columns(known: "Vectors", hits: "list[Hit]") -> dict[str, Any]:
-    """Return what is known of hits: of the best window, but start and end of all windows of a hit."""
-    rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
-    which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
-    columns = {name: values[rows[which.get(name, "row")]] for name, values in known.columns().items()}
-    return {**columns, "windows": [hit.windows for hit in hits]} if known.placed else columns
 
 
 def check_plot(plot: Path | None, data: str | None) -> None:

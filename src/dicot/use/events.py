@@ -66,15 +66,24 @@ def merge_hits(
     return list(hits.values()), None
 
 
-def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int) -> tuple[list[Hit], bool]:
-    """Return the first hits of a ranking, and whether more rows could still change them.
+def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int) -> list[int]:
+    """Return the first rows of a ranking, without windows that overlap or touch a better one of their recording.
 
-    places : recording, start and end of all windows (N,); None where these are not known: each row is a hit
+    places : recording, start and end of all windows (N,); None where these are not known
     """
     if places is None:
-        return [Hit(row, row, row) for row in ranked[:most]], len(ranked) < most
-    hits, beyond = merge_hits(ranked, *places, most=most)
-    return hits, beyond is None
+        return ranked[:most]
+    recording, start, end = places
+    kept: list[int] = []
+    of_recording: dict[Any, list[int]] = defaultdict(list)
+    for row in ranked:
+        own = of_recording[recording[row]]
+        if not any(start[row] <= end[one] + TINY and end[row] >= start[one] - TINY for one in own):
+            own.append(row)
+            kept.append(row)
+            if len(kept) == most:
+                break
+    return kept
 
 
 @final

@@ -22,8 +22,8 @@ Rows = NDArray[np.intp]
 
 LEAST = 5.0  # seconds
 # Chosen on the training subjects of HAPT and SisFall: python -m benchmarks.segmentation --choose
-PENALTY = 4.0  # of a change, in multiples of how much a window differs from a later one of the same stretch
-ALIKE = 1.2  # distance of two stretches of one cluster, in the root of the same unit
+PENALTY = 6.0  # of a change, in multiples of how much a window differs from a later one of the same stretch
+ALIKE = 0.7  # distance of two stretches of one cluster, in the root of the same unit
 DIRECTIONS = 32  # principal components that changes are looked for in
 DRAWN = 20_000  # windows that these components are found by
 LONGEST = 1_000  # windows of a stretch while changes are looked for; longer ones are joined again by their cluster
@@ -87,6 +87,7 @@ def segment(
     least: float = LEAST,
     penalty: float = PENALTY,
     alike: float = ALIKE,
+    clusters: int | None = None,
 ) -> pd.DataFrame:
     """Cut recordings into stretches where their embeddings change, and number stretches that are alike.
 
@@ -107,6 +108,7 @@ def segment(
     least : seconds that a stretch lasts at least; a recording that is shorter is one stretch
     penalty : higher values give fewer stretches
     alike : higher values give fewer clusters
+    clusters : how many there are at most, where that is known; `alike` then does not matter
     """
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="segment")
     line = Timeline.of(len(x), recording, start, end)
@@ -114,8 +116,7 @@ def segment(
     unit, shortest = _noise(z, line), line.windows(least)
     edges = [change_points(z[run], shortest, penalty * unit) + run.start for run in line.runs]
     bounds = np.concatenate([np.stack([own[:-1], own[1:]], axis=1) for own in edges])
-    clusters = _clusters(z, bounds, alike * math.sqrt(unit))
-    table = _table(line, bounds, clusters, "cluster")
+    table = _table(line, bounds, _clusters(z, bounds, alike * math.sqrt(unit), clusters), "cluster")
     lasting = (table["end"] - table["start"]).groupby(table["cluster"], sort=False).sum()
     names = {name: number for number, name in enumerate(lasting.sort_values(ascending=False, kind="stable").index, 1)}
     return table.assign(cluster=table["cluster"].map(names))
@@ -235,14 +236,17 @@ def _noise(z: Floats, line: Timeline) -> float:
     return max(float(np.median(all_apart)) / 2 if len(all_apart) else float(z.var(axis=0).sum()), TINY)
 
 
-def _clusters(z: Floats, bounds: Rows, distance: float) -> Rows:
-    """Return the cluster of each stretch: those whose means are no farther apart, on average over both clusters."""
+def _clusters(z: Floats, bounds: Rows, distance: float, most: int | None) -> Rows:
+    """Return the cluster of each stretch: means no farther apart, on average over both clusters; or at most so many."""
     counts = np.diff(bounds, axis=1)
     means = np.add.reduceat(z, bounds[:, 0], axis=0) / counts
     if len(means) == 1:
         return np.ones(1, np.intp)
     longest = np.sort(np.argsort(-counts[:, 0], kind="stable")[:CLUSTERED])
-    found = fcluster(linkage(means[longest], "average"), distance, "distance")
+    if most is None:
+        found = fcluster(linkage(means[longest], "average"), distance, "distance")
+    else:
+        found = fcluster(linkage(means[longest], "ward"), most, "maxclust")
     if len(longest) == len(means):
         return np.asarray(found, np.intp)
     centres = np.stack([means[longest][found == one].mean(axis=0) for one in range(1, found.max() + 1)])
