@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.timescores import boundary_counts, event_counts, time_scores
 
 from dicot.core.errors import InputError
 from dicot.data.ranges import Range
-from dicot.judge.timelines import boundary_counts, event_counts, time_scores
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.use.segments import best_path, change_points, segment, segment_labels
 from tests.commands import dicot
