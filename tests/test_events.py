@@ -105,7 +105,7 @@ def test_the_reference_can_be_labels_a_group_or_a_time(tmp_path: Path) -> None:
         (["--but", "fell"], "no window of --but 'fell'. Did you mean"),
         (["--reference-group", "r9"], "no window of --reference-group 'r9'"),
         (["--reference-time", "20"], "takes FROM..TO"),
-        (["--reference-time", "soon.."], "seconds or dates"),
+        (["--reference-time", "soon.."], "seconds, or in UTC"),
         (["--reference-time", "900.."], "No window of .* is normal"),
         (["--labels", "l.csv"], "--labels is for --reference-label and --but"),
         (["--reference", "n.npz", "--but", "walk"], "Give one"),

@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.outliers import Features, Labels, levels_for
-from dicot.cli.tables import check_plot, draw, show_columns
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 
@@ -22,7 +22,6 @@ def events(
     alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
     features: Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
-    plot: opt.Plot = None,
     data: opt.Series = None,
 ) -> None:
     """Find events in VECTORS that are like the few windows with LABEL.
@@ -39,7 +38,6 @@ def events(
     from dicot.use.features import judged_by
 
     check_out(out, TABLES)
-    check_plot(plot, data if plot else None)
     known = read_vectors(vectors, finite=True)
     with naming(vectors):
         place = known.places()
@@ -63,8 +61,7 @@ def events(
     rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
     which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
     own = {name: values[rows[which.get(name, "row")]] for name, values in known.columns().items() if name != "label"}
-    inside = [bool((event & (place[0] == place[0][hit.row]) & (place[1] >= place[1][hit.first])
-                    & (place[2] <= place[2][hit.last])).any()) for hit in hits]  # fmt: skip
+    inside = [(event & beside(np.arange(len(event)) == hit.row, *place)).any() for hit in hits]
     about = {"windows": [hit.windows for hit in hits], "score": scores[rows["row"]], "example": np.array(inside, bool)}
     columns = {**own, **about}
     first = {name: values[:top] for name, values in columns.items()}
@@ -76,14 +73,3 @@ def events(
     )
     write_columns(out, {name: np.asarray(values) for name, values in columns.items()})
     typer.echo(f"Wrote {out}")
-    if plot is not None:
-        drawn = {hit.row: {"score": f"{scores[hit.row]:.3f}"} for hit in hits[:top]}
-        draw(
-            plot,
-            f"{label} in {vectors.name}",
-            [f"Events like {label}, the most like first."],
-            vectors,
-            known,
-            drawn,
-            data,
-        )

@@ -1,6 +1,7 @@
 """dicot outliers: the windows that lie farthest from normal ones."""
 
 import fnmatch
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,8 +75,8 @@ def outliers(
         raise InputError("--labels is for --reference-label and --but, which name labels. Give one of them.")
     known = read_vectors(vectors, finite=True)
     kind, levels = levels_for(features, vectors, known, data)
-    alone = kind == VECTOR  # which distance was chosen for each: python -m benchmarks.events --outliers --choose
-    distance_of = "relative" if alone else "mean"
+    alone = kind == VECTOR
+    distance_of = "relative" if alone else "mean"  # chosen: python -m benchmarks.events --outliers --choose
     detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, distance=distance_of, standardise=alone)
     if reference is None:
         normal = _normal(vectors, known, labels, label, but, group, time) if chosen else np.ones(len(known), bool)
@@ -207,47 +208,32 @@ def _normal(
         if said is not None:
             normal &= ~for_these if option == "--but" else for_these
     if time is not None:
-        low, dots, high = time.partition("..")
-        if not dots:
+        low, dots, high = (part.strip() for part in time.partition(".."))
+        try:
+            for text, seconds, dates in ((low, known.start, known.start_time), (high, known.end, known.end_time)):
+                if text:
+                    plain = text.replace(".", "", 1).isdigit()
+                    values = seconds if plain else dates
+                    at: Any = float(text) if plain else np.datetime64(text.removesuffix("Z"), "us")
+                    if values is None or not dots:
+                        raise ValueError
+                    normal &= values >= at if text is low else values <= at
+        except ValueError as error:
             raise InputError(
-                f"--reference-time takes FROM..TO, such as 0..600 or 2026-03-02..2026-03-09; got {time!r}."
-            )
-        for side, text in ((0, low.strip()), (1, high.strip())):
-            if text:
-                values, at = _at(path, known, side, text)
-                normal &= values >= at if side == 0 else values <= at
+                f"--reference-time takes FROM..TO in seconds, or in UTC where {path} has dates, such as 0..600 or "
+                f"2026-03-02..2026-03-09; got {time[:60]!r}."
+            ) from error
     if not normal.any():
         raise InputError(f"No window of {path} is normal by these options together. Leave some out.")
     return normal
-
-
-def _at(path: Path, known: "Vectors", side: int, text: str) -> "tuple[Array, Any]":
-    """Return the starts or ends of the windows, in seconds or as dates, and what they are compared with."""
-    import numpy as np
-
-    from dicot.core.errors import naming
-
-    with naming(path):
-        times = known.places()[1 + side]
-    try:
-        return times, float(text)
-    except ValueError:
-        pass
-    dates = (known.start_time, known.end_time)[side]
-    if dates is None:
-        raise InputError(f"{path} has no dates, and --reference-time names {text!r}. Give seconds.")
-    try:
-        return dates, np.datetime64(text.removesuffix("Z"), "us")
-    except ValueError as error:
-        raise InputError(f"--reference-time takes seconds or dates such as 2026-03-02T08:00; got {text!r}.") from error
 
 
 def _held_together(known: "Vectors", normal: "Array") -> "tuple[str, Array] | None":
     """Return what belongs together, where the normal windows have at least three of it."""
     import numpy as np
 
-    for least in (3, len(np.unique(known.group)) + 1 if known.group is not None else 3):
-        together = known.held_together(least)
+    for one in (known, replace(known, group=None)):
+        together = one.held_together(3)
         if together is not None and len(np.unique(together[1][normal])) >= 3:
             return together
     return None

@@ -1,7 +1,7 @@
 """dicot segment: recordings into stretches of one activity."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,11 +9,6 @@ from dicot.cli import options as opt
 from dicot.cli.outliers import Features, levels_for
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
-
-if TYPE_CHECKING:
-    from dicot.data.cases import Array
-    from dicot.model.fewlabels import Head
-    from dicot.store.vectors import Vectors
 
 
 def segment(
@@ -28,8 +23,7 @@ def segment(
     ] = None,
     features: Features = None,
     data: opt.Series = None,
-    penalty: Annotated[float | None, typer.Option(help="Without labels: higher values give fewer stretches.")] = None,
-    alike: Annotated[float | None, typer.Option(help="Without labels: higher values give fewer clusters.")] = None,
+    penalty: Annotated[float | None, typer.Option(min=0, help="Without labels: more gives fewer stretches.")] = None,
     clusters: Annotated[int | None, typer.Option(min=1, help="Without labels: how many clusters at most.")] = None,
 ) -> None:
     """Cut the recordings of VECTORS into stretches of one activity.
@@ -38,13 +32,14 @@ def segment(
     head: by the classifier's probabilities along time, without stretches that are shorter than --least.
     """
     import numpy as np
+    import pandas as pd
 
     from dicot.core.errors import naming
     from dicot.data.reading import seconds_of
     from dicot.model.fewlabels import FewLabelClassifier, Head
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.features import LEVELS, VECTOR
-    from dicot.use.segments import ALIKE, PENALTY, agreed, segment_labels
+    from dicot.use.segments import PENALTY, agreed, segment_labels
     from dicot.use.segments import segment as cut
 
     check_out(out, TABLES)
@@ -54,18 +49,17 @@ def segment(
     if head is not None and features not in (None, VECTOR):
         raise InputError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
     told = labels or head
-    if told is not None and (penalty is not None or alike is not None or clusters is not None):
-        raise InputError("--penalty, --alike and --clusters are for stretches without labels. Leave them out.")
-    for name, value in (("--penalty", penalty), ("--alike", alike)):
-        if value is not None and not 0 <= value < np.inf:
-            raise InputError(f"{name} must be 0 or more; got {value!r}.")
+    if told is not None and (penalty is not None or clusters is not None):
+        raise InputError("--penalty and --clusters are for stretches without labels. Leave them out.")
     known = read_vectors(vectors, finite=True)
     with naming(vectors):
         place = known.places()
     kind, levels = (VECTOR, None) if head is not None else levels_for(features, vectors, known, data)
     if head is not None:
         with naming(head):
-            loaded = _fitting(Head.load(head), known, vectors)
+            loaded = Head.load(head)
+            if loaded.n_features != known.x.shape[1] or len({loaded.model, known.model} - {None}) > 1:
+                raise InputError(f"it was fitted to vectors of another model than {vectors}. Name one of these.")
             p, classes = loaded.predict_proba(known.x), loaded.classes
     elif labels is not None:
         given = opt.labels_of(vectors, known, labels)
@@ -76,43 +70,29 @@ def segment(
         p = agreed(p, models[1].label_distributions_) if len(models) > 1 else p
     with naming(vectors):
         if told is None:
-            how = {"penalty": PENALTY if penalty is None else penalty, "alike": ALIKE if alike is None else alike}
             x, beside = (levels, None) if kind == LEVELS else (known.x, levels)
-            table = cut(x, *place, levels=beside, least=seconds, clusters=clusters, **how)
+            table = cut(
+                x,
+                *place,
+                levels=beside,
+                least=seconds,
+                clusters=clusters,
+                penalty=PENALTY if penalty is None else penalty,
+            )
         else:
             table = segment_labels(p, classes, *place, least=seconds)
     columns = {str(name): table[name].to_numpy() for name in table}
     if began := known.begun():
         zero = np.array([began.get(str(name), np.nan) for name in columns["recording"]])
-        dated = {f"{name}_time": _utc(zero + columns[name]) for name in ("start", "end")}
+        times = {name: pd.to_datetime((zero + columns[name]) * 1e6, unit="us") for name in ("start", "end")}
+        dated = {f"{name}_time": values.round("us").to_numpy("M8[us]") for name, values in times.items()}
         columns = {**{name: columns.pop(name) for name in ("recording", "start", "end")}, **dated, **columns}
     title = "cluster" if told is None else "label"
-    lasting = table.assign(seconds=table["end"] - table["start"]).groupby(title)["seconds"].agg(["size", "sum"])
-    lasting = lasting.sort_values("sum", ascending=False, kind="stable")
-    shown = lasting.head(20)
+    lasting = (table["end"] - table["start"]).groupby(table[title]).agg(["size", "sum"])
+    shown = lasting.sort_values("sum", ascending=False, kind="stable").head(20)
     show_columns(
         {title: shown.index, "stretches": shown["size"], "seconds": [f"{value:.1f}" for value in shown["sum"]]}
     )
-    more = f" ({len(lasting) - 20} more {title}s in the file)" if len(lasting) > 20 else ""
-    n = len(np.unique(columns["recording"].astype(str)))
-    typer.echo(
-        f"{len(known)} windows of {n} recording(s): {len(table)} stretches, {len(lasting)} {title}(s)"
-        f"{more}; judged by: {kind}."
-    )
+    typer.echo(f"{len(known)} windows: {len(table)} stretches, {len(lasting)} {title}(s); judged by: {kind}.")
     write_columns(out, columns)
     typer.echo(f"Wrote {out}")
-
-
-def _fitting(head: "Head", known: "Vectors", vectors: Path) -> "Head":
-    other = head.model is not None and known.model is not None and head.model != known.model
-    if other or head.n_features != known.x.shape[1]:
-        raise InputError(f"it was fitted to vectors of another model than {vectors}. Name the classifier of these.")
-    return head
-
-
-def _utc(seconds: "Array") -> "Array":
-    """Return times since 1970 as dates; NaN becomes NaT."""
-    import numpy as np
-
-    known = np.isfinite(seconds)
-    return np.where(known, np.where(known, seconds * 1e6, 0).round().astype("M8[us]"), np.datetime64("NaT", "us"))

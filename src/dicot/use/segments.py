@@ -48,32 +48,22 @@ class Timeline(NamedTuple):
     def of(cls, n: int, recording: Any, start: Any, end: Any) -> "Timeline":
         """Put windows in order; an error where times cannot be."""
         names = check_groups(np.zeros(n) if recording is None else recording, n, "recording", "windows")
-        starts, ends = (np.asarray(check_groups(one, n, what, "windows"), float) for what, one in
-                        (("start", start), ("end", end)))  # fmt: skip
-        if len(bad := np.flatnonzero(~(starts < ends))):
-            raise InputError(
-                f"Window {bad[0]} starts at {starts[bad[0]]:g} and ends at {ends[bad[0]]:g}. A window must end after "
-                "it starts: correct these columns."
-            )
+        starts, ends = (np.asarray(check_groups(one, n, "start and end", "windows"), float) for one in (start, end))
         _, first, number = np.unique(names, return_index=True, return_inverse=True)
         order = np.lexsort((ends, starts, first[number]))
         names, starts, ends = names[order], starts[order], ends[order]
         same, steps, width = names[1:] == names[:-1], np.diff(starts), float(np.median(ends - starts))
-        if (twice := np.flatnonzero(same & (steps <= 0))).size:
+        if (bad := np.flatnonzero(~(starts < ends) | np.r_[False, same & (steps <= 0)])).size:
             raise InputError(
-                f"Two windows of {names[twice[0]]} start at {starts[twice[0]]:g}. Segmentation needs windows one after "
-                "the other: embed the recordings once, with one window and stride."
+                f"A window of {names[bad[0]]} lies from {starts[bad[0]]:g} to {ends[bad[0]]:g}, which is no time, or "
+                "another starts there. Embed recordings once, with one window and stride."
             )
         step = float(np.median(steps[same])) if same.any() else width
-        cuts = np.flatnonzero(~same | (steps > max(width, GAP * step) + TINY)) + 1
-        edges = [0, *cuts.tolist(), n]
-        return cls(order, names, starts, ends, [slice(*pair) for pair in pairwise(edges)],
-                   step, width)  # fmt: skip
+        edges = [0, *(np.flatnonzero(~same | (steps > max(width, GAP * step) + TINY)) + 1).tolist(), n]
+        return cls(order, names, starts, ends, [slice(*pair) for pair in pairwise(edges)], step, width)
 
     def windows(self, seconds: float) -> int:
         """Return how many windows a stretch of so many seconds has at least."""
-        if not 0 <= seconds < math.inf:
-            raise InputError(f"least must be a time in seconds, 0 or more; got {seconds!r}.")
         return max(1, math.ceil(seconds / self.step - TINY))
 
 
@@ -215,17 +205,14 @@ def best_path(worth: Floats, shortest: int, penalty: float) -> Rows:
 
 def _directions(x: Array, levels: Any) -> Floats:
     """Return the windows (N, d) in their main directions, every feature standardised first."""
-    parts = [x] if levels is None else [x, levels]
-    scales = [StandardScale(part) for part in parts]
-    drawn = np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int)
-    some = np.hstack([scale(part[drawn]) for scale, part in zip(scales, parts, strict=True)])
+    parts = [(StandardScale(part), part) for part in (x, levels) if part is not None]
+
+    def scaled(rows: Any) -> Floats:
+        return np.hstack([scale(part[rows]) for scale, part in parts])
+
+    some = scaled(np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int))
     axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :DIRECTIONS]
-    return np.concatenate(
-        [
-            np.hstack([scale(part[rows]) for scale, part in zip(scales, parts, strict=True)]) @ axes
-            for rows in pieces(x.shape)
-        ]
-    )
+    return np.concatenate([scaled(rows) @ axes for rows in pieces(x.shape)])
 
 
 def _noise(z: Floats, line: Timeline) -> float:
@@ -243,17 +230,12 @@ def _clusters(z: Floats, bounds: Rows, distance: float, most: int | None) -> Row
     if len(means) == 1:
         return np.ones(1, np.intp)
     longest = np.sort(np.argsort(-counts[:, 0], kind="stable")[:CLUSTERED])
-    if most is None:
-        found = fcluster(linkage(means[longest], "average"), distance, "distance")
-    else:
-        found = fcluster(linkage(means[longest], "ward"), most, "maxclust")
+    how = ("average", distance, "distance") if most is None else ("ward", most, "maxclust")
+    found = fcluster(linkage(means[longest], how[0]), *how[1:])
     if len(longest) == len(means):
         return np.asarray(found, np.intp)
     centres = np.stack([means[longest][found == one].mean(axis=0) for one in range(1, found.max() + 1)])
-    nearest = [np.square(centres - mean).sum(axis=1).argmin() + 1 for mean in means]
-    out = np.array(nearest, np.intp)
-    out[longest] = found
-    return out
+    return np.array([np.square(centres - mean).sum(axis=1).argmin() + 1 for mean in means], np.intp)
 
 
 def _table(line: Timeline, bounds: Rows, values: Rows, title: str) -> pd.DataFrame:
@@ -262,10 +244,9 @@ def _table(line: Timeline, bounds: Rows, values: Rows, title: str) -> pd.DataFra
     kept = begins | np.r_[True, values[1:] != values[:-1]]
     first = bounds[kept, 0]
     stop = np.r_[first[1:], len(line.start)]
-    middle = (line.start[1:] + line.end[:-1]) / 2  # between the centres of two windows of one width
-    inner, last = ~begins[kept], np.r_[begins[kept][1:], True]
-    start = np.where(inner, middle[first - 1], line.start[first]) if len(middle) else line.start[first]
-    end = np.where(last, line.end[stop - 1], middle[np.minimum(stop, len(middle)) - 1]) if len(middle) else line.end
+    middle = np.r_[0, (line.start[1:] + line.end[:-1]) / 2, 0]  # between the centres of two windows of one width
+    start = np.where(begins[kept], line.start[first], middle[first])
+    end = np.where(np.r_[begins[kept][1:], True], line.end[stop - 1], middle[stop])
     return pd.DataFrame(
         {"recording": line.recording[first], "start": start, "end": end, "windows": stop - first, title: values[kept]}
     )
