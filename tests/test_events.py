@@ -9,7 +9,6 @@ import pytest
 from dicot import EmbeddingOutlierDetector
 from dicot.core.errors import InputError
 from dicot.use.events import EventDetector, covered, merge_hits
-from dicot.use.outliers import compare_with
 from tests.commands import dicot
 
 STEP, WIDTH = 1.0, 2.0
@@ -47,9 +46,6 @@ def test_a_few_examples_find_the_others_with_few_alarms() -> None:
     hits = model.hits(model.scores(new["X"]), *(new[key] for key in ("recording", "start", "end")))
     assert len(hits) == 9, "one hit for each event of two windows"
     assert {float(new["start"][hit.row]) for hit in hits} <= {20.0, 21.0, 40.0, 41.0}
-    few = EventDetector(alarms=0).fit(known["X"], event, ~event, *place, groups=known["recording"])
-    many = EventDetector(alarms=60).fit(known["X"], event, ~event, *place, groups=known["recording"])
-    assert many.threshold_ < few.threshold_, "unlabelled events count as alarms"
     with pytest.raises(InputError, match="needs 2 examples .* got 18 examples of 1"):
         model.fit(known["X"], known["start"] < 3, ~true, *place, groups=(known["start"] >= 3).astype(int))
 
@@ -64,7 +60,6 @@ def test_the_command_finds_events_and_says_what_is_wrong(tmp_path: Path) -> None
     assert set(found["start"]) >= {20.0, 40.0}
     for words, message in (
         (["faall", vectors, "--labels", labels], "no label 'faall'. Did you mean 'fall'"),
-        (["fall", vectors], "holds no labels"),
         (["fall", vectors, "--labels", labels, "--alarms", -1], "hits per hour, 0 or more; got -1"),
     ):
         with pytest.raises(InputError, match=message):
@@ -86,7 +81,7 @@ def test_neighbours_of_a_reference_case_are_of_other_groups() -> None:
 def test_the_reference_can_be_labels_a_group_or_a_time(tmp_path: Path) -> None:
     held = recordings(n=8)
     odd = np.isin(held["start"], [20, 21]) | (np.isin(held["start"], [40, 41]) & (held["X"].mean(axis=1) > 3))
-    y, group = np.where(odd, "fall 1", "walk"), np.where(np.char.endswith(held["recording"], "7"), "B", "A")
+    y = np.where(odd, "fall 1", "walk")
     begin = np.datetime64("2026-03-02T08:00", "us") + (held["start"] * 1e6).astype("m8[us]")
     np.savez(tmp_path / "v.npz", **held, y=y, group=held["recording"], start_time=begin, end_time=begin)
     ranges = [["--but", "fall*"], ["--reference-label", "walk"], ["--reference-time", "..19.5"]]
@@ -96,18 +91,12 @@ def test_the_reference_can_be_labels_a_group_or_a_time(tmp_path: Path) -> None:
         table = pd.read_csv(tmp_path / "o.csv")
         assert set(table.nlargest(24, "distance")["label"]) == {"fall 1"}, words
         assert said.count("│ fall 1 │") == 12, "of two windows that overlap one is listed"
-    assert f"Reference: {8 * 18} of 480" in dicot("outliers", tmp_path / "v.npz", "--reference-time", "..19.5")
-    normal = group == "A"
-    distance, p = compare_with(EmbeddingOutlierDetector(), held["X"], normal, held["recording"])
-    assert (distance > 0).all() and (p > 0).all()
     assert "Reference: 120 of 480" in dicot("outliers", tmp_path / "v.npz", "--reference-group", "r[01]")
     for words, message in (
         (["--but", "fell"], "no window of --but 'fell'. Did you mean"),
-        (["--reference-group", "r9"], "no window of --reference-group 'r9'"),
         (["--reference-time", "20"], "takes FROM..TO"),
         (["--reference-time", "soon.."], "seconds, or in UTC"),
         (["--reference-time", "900.."], "No window of .* is normal"),
-        (["--labels", "l.csv"], "--labels is for --reference-label and --but"),
         (["--reference", "n.npz", "--but", "walk"], "Give one"),
     ):
         with pytest.raises(InputError, match=message):

@@ -1,4 +1,4 @@
-"""Stretches of one activity: where they begin and end, what they are called, and how they are scored."""
+"""Stretches of one activity: where they begin and end, and what they are called."""
 
 import itertools
 from pathlib import Path
@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.timescores import boundary_counts, event_counts, time_scores
 
 from dicot.core.errors import InputError
-from dicot.data.ranges import Range
 from dicot.model.fewlabels import FewLabelClassifier
-from dicot.use.segments import best_path, change_points, segment, segment_labels
+from dicot.use.segments import best_path, change_points, segment
 from tests.commands import dicot
 
 TRUTH = [0] * 40 + [1] * 25 + [0] * 30 + [2] * 15
@@ -72,27 +70,6 @@ def test_no_stretch_spans_a_gap_or_two_recordings_or_is_too_short() -> None:
     assert (inner["end"] - inner["start"] >= 6 - 1e-9).all()
 
 
-def test_labels_along_time_are_smoothed_and_their_probability_is_told() -> None:
-    start = np.arange(len(TRUTH)) * 0.5
-    p = np.full((len(TRUTH), 3), 0.1)
-    p[np.arange(len(TRUTH)), TRUTH] = 0.8
-    p[10] = p[50] = [0.1, 0.1, 0.8]  # a window that was mistaken
-    table = segment_labels(p, ["sit", "walk", "run"], None, start, start + 1, least=2)
-    assert table["label"].tolist() == ["sit", "walk", "sit", "run"]
-    np.testing.assert_allclose(table["probability"], [(39 * 0.8 + 0.1) / 40, (24 * 0.8 + 0.1) / 25, 0.8, 0.8])
-
-
-def test_scores_of_boundaries_time_and_events() -> None:
-    truth = [Range("a", 0, 10, "x"), Range("a", 10, 20, "y"), Range("a", 30, 40, "x")]
-    found = [Range("a", 0, 11, "x"), Range("a", 11, 15, "y"), Range("a", 15, 26, "y"), Range("a", 26, 40, "x")]
-    counts = boundary_counts(truth, found, 2)
-    assert (counts.true, counts.found, counts.right) == (2, 3, 2), "26 s lies in the time without a label"
-    assert counts.f1 == pytest.approx(0.8)
-    assert time_scores(truth, found)["right"] == pytest.approx(29 / 30)
-    events = event_counts(truth[:2], [Range("a", 9, 11, ""), Range("a", 12, 13, ""), Range("b", 1, 2, "")])
-    assert (events.recall, events.precision) == (1.0, 2 / 3)
-
-
 def test_the_command_writes_a_table_and_refuses_what_cannot_be(tmp_path: Path) -> None:
     x, start = windows()
     vectors, out = tmp_path / "v.npz", tmp_path / "s.csv"
@@ -112,7 +89,6 @@ def test_the_command_writes_a_table_and_refuses_what_cannot_be(tmp_path: Path) -
         ([vectors, "--least", "soon"], "--least takes a time such as 5s"),
         ([vectors, "--labels", "a.csv", "--head", head], "Give one of them"),
         ([vectors, "--head", head, "--penalty", 2], "Leave them out"),
-        ([vectors, "--features", "levels"], "--features levels needs the recordings"),
         ([tmp_path / "bare.npz"], "does not say recording, start and end"),
     ):
         with pytest.raises(InputError, match=message):
