@@ -15,6 +15,7 @@ from dicot.cli.classify import classify
 from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
+from dicot.cli.events import events
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
@@ -28,6 +29,7 @@ from dicot.cli.predict import predict
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
+from dicot.cli.segment import segment
 from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
@@ -50,7 +52,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands, help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (pretrain, embed, evaluate, inspect, search, outliers, why):
+for command in (pretrain, embed, evaluate, inspect, search, outliers, events, segment, why):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
 for command in (classify, predict, monitor, export, explore, report, paper):

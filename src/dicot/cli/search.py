@@ -30,14 +30,16 @@ def search(
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
-    A recording that is named by --from is cut and embedded like those of VECTORS. Without --like all its windows are
-    compared, and what is found is near one of them. --plot draws them beside it: all channels, each on one scale.
+    Of windows that overlap or touch the nearest is listed. A recording that is named by --from is cut and
+    embedded like those of VECTORS. Without --like all its windows are compared, and what is found is near one of them.
+    --plot draws them beside it: all channels, each on one scale.
     """
     import numpy as np
 
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
     from dicot.store.vectors import Vectors, are_vectors, made_of, read_vectors
+    from dicot.use.events import first_hits
 
     check_plot(plot, data)
     if like is None and (other is None or are_vectors(other)):
@@ -55,22 +57,26 @@ def search(
     asked, series = (known, None) if other is None else _asked(other, vectors, known, model)
     own = index if other is None else EmbeddingIndex(asked.x, **asked.columns())
     rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
-    distances, found = index.query(
-        own.vectors(rows),
-        k,
-        leave_out=None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
-        groups=None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
-        after=after,
-        before=before,
-    )
-    nearest: dict[int, str] = {}
-    for distance, number in sorted(zip(distances.ravel().tolist(), found.ravel().tolist(), strict=True)):
-        if number >= 0 and len(nearest) < k:
-            nearest.setdefault(number, f"{distance:.4f}")
+    filters: dict[str, Any] = {
+        "leave_out": None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
+        "groups": None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
+        "after": after,
+        "before": before,
+    }
+    depth, more = k, True
+    while more:  # of windows that overlap one is listed, so that k of them may take more than k
+        distances, found = index.query(own.vectors(rows), depth, **filters)
+        nearest: dict[int, str] = {}
+        for distance, number in sorted(zip(distances.ravel().tolist(), found.ravel().tolist(), strict=True)):
+            if number >= 0 and len(nearest) < depth:
+                nearest.setdefault(number, f"{distance:.4f}")
+        hits = first_hits([*nearest], known.places() if known.placed else None, k)
+        more, depth = len(hits) < k and len(nearest) == depth, 4 * depth
+    nearest = {row: nearest[row] for row in hits}
     about = {title: [column[number] for number in nearest] for title, column in columns.items()}
     show_columns({"row": nearest, "distance": nearest.values(), **about})
     if plot is not None:
-        lead = [f"What was asked for, and the {len(nearest)} windows nearest by {metric} distance, nearest first."]
+        lead = [f"What was asked for, and the {len(nearest)} hits nearest by {metric} distance, nearest first."]
         wanted = {row: {"distance": "0, asked for"} for row in rows}
         drawn = {number: {"distance": text} for number, text in nearest.items()}
         first = [] if other is None else _drawn(other, asked, series, rows)

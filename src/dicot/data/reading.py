@@ -195,6 +195,14 @@ def time_steps(value: str | int, rate: float | None, window: int | None = None) 
     return round(steps)
 
 
+def seconds_of(text: str, option: str) -> float:
+    """Return the seconds of a time such as "5s", "500ms" or "1min"; a number alone is seconds."""
+    match = _LENGTH.fullmatch(text.strip().lower())
+    if match is None or (match["unit"] and match["unit"] not in _SECONDS):
+        raise InputError(f"{option} takes a time such as 5s, 500ms or 1min; got {text[:40]!r}.")
+    return float(match["number"]) * _SECONDS.get(match["unit"], 1.0)
+
+
 def seconds_text(seconds: float) -> str:
     """Write a time with three digits, as `time_steps` reads it."""
     digits = max(0, 2 - math.floor(math.log10(seconds))) if seconds > 0 else 0

@@ -29,6 +29,7 @@ ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
 KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
 SMALLEST_SPREAD = 1e-9  # of groups
+AT_ONCE = 2**24  # distances in memory
 # "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
 DISTANCES = {"kth": None, "mean": None, "relative": None}
 
@@ -59,7 +60,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     metric : "euclidean" or "cosine"
     distance : from the reference part: "kth", to the farthest of the neighbours; "mean", to all of them on average;
         "relative", the latter as a multiple of how far the neighbours lie from theirs, which makes cases comparable
-        where the reference is dense and where it is thin; the time of `fit` then grows with the square of its size
+        where the reference is dense and where it is thin; the time of `fit` then grows with the square of its size.
+        With groups, these are their neighbours in other groups
     standardise : give every feature mean 0 and deviation 1 over the reference part; one that is constant there is
         only shifted
     alpha : the share of false alarms that `predict` may raise
@@ -120,7 +122,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             reference[rows] = self._scaled(reference[rows])
         self._reference = reference
         self._search = NearestNeighbors(n_neighbors=self.n_neighbors, algorithm="brute").fit(self._reference)
-        self._around = self._own_distances() if self.distance == "relative" else np.ones(len(reference))
+        own = None if groups is None else np.unique(groups[self.reference_], return_inverse=True)[1]
+        self._around = self._own_distances(own) if self.distance == "relative" else np.ones(len(reference))
         scores = self._scores(X, self.calibration_)
         self.calibration_scores_ = np.sort(scores)
         self._by_group = None if groups is None else _GroupedP(scores, groups[self.calibration_])
@@ -225,15 +228,32 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             squares[:, column] = np.einsum("nf,nf->n", difference, difference)
         return np.sort(squares / 2 if self.metric == "cosine" else np.sqrt(squares), axis=1)
 
-    def _own_distances(self) -> Floats:
-        """Return (n,) the mean distance of every case of the reference to its neighbours there; never 0."""
-        own = []
-        for rows in pieces(self._reference.shape):
-            near = self._search.kneighbors(self._reference[rows], self.n_neighbors + 1, return_distance=False)
-            itself = near == np.arange(rows.start, rows.stop)[:, None]
-            itself[~itself.any(axis=1), -1] = True  # among many equal cases it need not be found; leave out the last
-            others = near[~itself].reshape(len(near), -1)
-            own.append(self._distances(self._reference[rows], others).mean(axis=1))
+    def _own_distances(self, groups: Rows | None) -> Floats:
+        """Return (n,) the mean distance of every case of the reference to its neighbours there; never 0.
+
+        With groups the neighbours are of other groups: a new case has none of its own there either, and windows that
+        overlap, or that one person repeats, lie so near to each other that what is rare would seem far out.
+        """
+        own, n = [], len(self._reference)
+        if groups is not None and n - np.bincount(groups).max() < self.n_neighbors:
+            groups = None
+        squares = np.einsum("nf,nf->n", self._reference, self._reference)
+        step = n if groups is None else max(1, AT_ONCE // n)
+        for rows in (slice(at, min(at + step, part.stop)) for part in pieces(self._reference.shape)
+                     for at in range(part.start, part.stop, step)):  # fmt: skip
+            z = self._reference[rows]
+            if groups is None:
+                near = self._search.kneighbors(z, self.n_neighbors + 1, return_distance=False)
+                itself = near == np.arange(rows.start, rows.stop)[:, None]
+                itself[~itself.any(axis=1), -1] = (
+                    True  # among many equal cases it need not be found; leave out the last
+                )
+                near = near[~itself].reshape(len(near), -1)
+            else:
+                apart = squares - 2 * z @ self._reference.T
+                apart[groups[rows, None] == groups] = np.inf
+                near = np.argpartition(apart, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
+            own.append(self._distances(z, near).mean(axis=1))
         means = np.concatenate(own)
         return np.asarray(np.maximum(means, 1e-9 * float(means.mean()) or 1.0))  # 1 where all cases have equal ones
 
@@ -320,6 +340,21 @@ def compare_with_rest(detector: EmbeddingOutlierDetector, X: Any, groups: Any = 
             distances[here], p[here] = distances_and_p(fitted, X[here])
     for warning in {warning.category: warning for warning in reversed(caught)}.values():
         warnings.warn(warning.message, stacklevel=2)  # the parts say the same, up to a case or two
+    return distances, p
+
+
+def compare_with(detector: EmbeddingOutlierDetector, X: Any, normal: Any, groups: Any = None) -> tuple[Floats, Floats]:
+    """Return (N,) distances and (N,) p-values of cases of which those in `normal` (N,), booleans, are known as normal.
+
+    The others are judged by all normal ones. These are judged by each other, as `compare_with_rest` does.
+    """
+    X, normal = np.asarray(X), np.asarray(normal, bool)
+    distances, p = np.empty(len(X)), np.empty(len(X))
+    own = None if groups is None else np.asarray(groups)[normal]
+    distances[normal], p[normal] = compare_with_rest(detector, X[normal], own)
+    if not normal.all():
+        fitted = clone(detector).fit(X[normal], groups=own)
+        distances[~normal], p[~normal] = distances_and_p(fitted, X[~normal])
     return distances, p
 
 

@@ -1,0 +1,75 @@
+"""dicot events: more of an event from a few examples of it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.cli.outliers import Features, Labels, levels_for
+from dicot.cli.tables import show_columns
+from dicot.core.errors import InputError
+
+
+def events(
+    label: Annotated[str, typer.Argument(help="The label of the event.")],
+    vectors: opt.VectorsArgument,
+    out: Annotated[Path, typer.Option(help="A .csv or .parquet for the events that are found.")],
+    labels: Labels = None,
+    known_only: Annotated[
+        bool, typer.Option("--known-only", help="Only windows with another label count as ordinary.")
+    ] = False,
+    alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
+    features: Features = None,
+    top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
+    data: opt.Series = None,
+) -> None:
+    """Find events in VECTORS that are like the few windows with LABEL.
+
+    A window is scored by how much nearer it lies to the examples than to ordinary windows: those with another label
+    and, unless --known-only, those without one. Windows above the threshold that overlap or touch are one event.
+    """
+    import numpy as np
+
+    from dicot.core.errors import did_you_mean, naming
+    from dicot.data.labels import as_text
+    from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
+    from dicot.use.events import EventDetector, beside
+    from dicot.use.features import judged_by
+
+    check_out(out, TABLES)
+    known = read_vectors(vectors, finite=True)
+    with naming(vectors):
+        place = known.places()
+    given = as_text(opt.labels_of(vectors, known, labels))
+    event = given == label
+    if not event.any():
+        raise InputError(
+            f"{labels or vectors} has no label {label[:40]!r}. {did_you_mean(label, set(given.tolist()) - {''})}"
+        )
+    ordinary = ~event & ~beside(event, *place) & ((given != "") if known_only else np.ones(len(event), bool))
+    kind, levels = levels_for(features, vectors, known, data)
+    (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
+    unit = next(
+        (one for one in (known.group, place[0]) if one is not None and len(np.unique(one[event])) > 1), None
+    )  # a window is judged without its own group or recording, where examples of others remain
+    with naming(labels or vectors):
+        model = EventDetector(alarms).fit(x, event, ordinary, *place, groups=unit)
+    scores = model.scores(x, np.arange(len(x)) if unit is None else unit)
+    hits = model.hits(scores, *place)
+    again = int((scores[event] > model.threshold_).sum())
+    rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
+    which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
+    own = {name: values[rows[which.get(name, "row")]] for name, values in known.columns().items() if name != "label"}
+    inside = [(event & beside(np.arange(len(event)) == hit.row, *place)).any() for hit in hits]
+    about = {"windows": [hit.windows for hit in hits], "score": scores[rows["row"]], "example": np.array(inside, bool)}
+    columns = {**own, **about}
+    first = {name: values[:top] for name, values in columns.items()}
+    show_columns({**first, "score": [f"{value:.3f}" for value in first["score"]]})
+    typer.echo(
+        f"{len(hits)} event(s), {sum(inside)} of them with an example in it; judged by: {kind}. {again} of "
+        f"{event.sum()} examples are found again by the others. Ordinary windows, {model.hours_:.2f} h, give at most "
+        f"{alarms:g} hit(s) per hour."
+    )
+    write_columns(out, {name: np.asarray(values) for name, values in columns.items()})
+    typer.echo(f"Wrote {out}")

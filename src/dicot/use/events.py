@@ -1,0 +1,188 @@
+"""EventDetector: more of an event from a few examples of it. Windows that overlap are one hit."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.core.errors import InputError
+from dicot.data.cases import Array
+from dicot.data.labels import check_groups
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Chosen on training subjects of SisFall and HAPT: python -m benchmarks.events --choose
+EXAMPLES, ORDINARY = 3, 5  # the nearest of each, whose mean distance counts
+DRAWN = 2_000  # ordinary windows that a window is compared with
+AT_ONCE = 2**24  # distances in memory
+TINY = 1e-6
+
+
+@dataclass
+class Hit:
+    """Windows of one recording that overlap or touch: rows of the best, of the first and of the last in time."""
+
+    row: int
+    first: int
+    last: int
+    windows: int = 1
+
+
+def merge_hits(
+    ranked: Iterable[int], recording: Any, start: Any, end: Any, most: int | None = None
+) -> tuple[list[Hit], int | None]:
+    """Walk through rows, the best first, and join windows of a recording that overlap or touch; the best gives its row.
+
+    With `most` the walk ends before the window that would begin another hit than so many; its row is returned too.
+    """
+    hits: dict[int, Hit] = {}
+    of_recording: dict[Any, list[int]] = defaultdict(list)
+    for row in ranked:
+        own = of_recording[recording[row]]
+        touched = [
+            key for key in own if start[row] <= end[hits[key].last] + TINY and end[row] >= start[hits[key].first] - TINY
+        ]
+        if not touched:
+            if len(hits) == most:
+                return list(hits.values()), row
+            hits[row] = Hit(row, row, row)
+            own.append(row)
+            continue
+        kept = hits[touched[0]]  # the order of a list is that of the ranking
+        kept.windows += 1
+        rows = [row]
+        for key in touched[1:]:  # what lay apart is joined by this window
+            other = hits.pop(key)
+            own.remove(key)
+            kept.windows += other.windows
+            rows += [other.first, other.last]
+        kept.first = min(kept.first, *rows, key=lambda one: start[one])
+        kept.last = max(kept.last, *rows, key=lambda one: end[one])
+    return list(hits.values()), None
+
+
+def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int) -> list[int]:
+    """Return the first rows of a ranking, without windows that overlap or touch a better one of their recording.
+
+    places : recording, start and end of all windows (N,); None where these are not known
+    """
+    if places is None:
+        return ranked[:most]
+    recording, start, end = places
+    kept: list[int] = []
+    of_recording: dict[Any, list[int]] = defaultdict(list)
+    for row in ranked:
+        own = of_recording[recording[row]]
+        if not any(start[row] <= end[one] + TINY and end[row] >= start[one] - TINY for one in own):
+            own.append(row)
+            kept.append(row)
+            if len(kept) == most:
+                break
+    return kept
+
+
+@final
+class EventDetector:
+    """Score windows by how much nearer they lie to a few examples of an event than to ordinary windows.
+
+    The score of a window is the logarithm of its mean distance to its five nearest ordinary windows over that to its
+    three nearest examples, both of other groups than its own. Its threshold is such that ordinary windows give at most
+    `alarms` hits per hour, each judged without its own group.
+
+    Parameters
+    ----------
+    alarms : hits per hour of ordinary time that are allowed
+
+    Attributes
+    ----------
+    threshold_ : windows with a higher score are hits
+    hours_ : of ordinary time that the threshold was found on
+    """
+
+    threshold_: float
+    hours_: float
+
+    def __init__(self, alarms: float = 1.0) -> None:
+        if not 0 <= alarms < math.inf:
+            raise InputError(f"alarms must be a number of hits per hour, 0 or more; got {alarms!r}.")
+        self.alarms = alarms
+
+    def fit(
+        self, x: Any, event: Any, ordinary: Any, recording: Any, start: Any, end: Any, groups: Any = None
+    ) -> "EventDetector":
+        """Learn from windows x (N, F), of which `event` (N,) are examples and `ordinary` (N,) are none, of booleans.
+
+        recording, start, end : (N,) where the windows lie; `start` and `end` in seconds
+        groups : (N,) whose windows these are, such as a person; None: a window is judged without itself only
+        """
+        x = np.asarray(x, np.float64)
+        event, ordinary = np.asarray(event, bool), np.asarray(ordinary, bool) & ~np.asarray(event, bool)
+        groups = np.arange(len(x)) if groups is None else check_groups(groups, len(x), "groups", "windows")
+        examples, usual = np.flatnonzero(event), np.flatnonzero(ordinary)
+        if len(np.unique(groups[examples])) < 2 or len(np.unique(groups[usual])) < 2 or len(usual) <= 2 * ORDINARY:
+            raise InputError(
+                f"A detector needs 2 examples and {2 * ORDINARY + 1} ordinary windows, both of 2 recordings or groups; "
+                f"got {len(examples)} examples of {len(np.unique(groups[examples]))} and {len(usual)} ordinary windows "
+                f"of {len(np.unique(groups[usual]))}. Label more."
+            )
+        drawn = usual[np.linspace(0, len(usual) - 1, min(len(usual), DRAWN)).astype(int)]
+        self._parts = [(x[rows], groups[rows], count) for rows, count in ((examples, EXAMPLES), (drawn, ORDINARY))]
+        scores = self.scores(x[usual], groups[usual])
+        place = tuple(np.asarray(one)[usual] for one in (recording, start, end))
+        self.hours_ = covered(place[0], place[1], place[2]) / 3600
+        allowed = math.floor(self.alarms * self.hours_ + TINY)
+        ranked = np.argsort(-scores, kind="stable")
+        _, beyond = merge_hits(ranked.tolist(), place[0], place[1], place[2], allowed)
+        self.threshold_ = -math.inf if beyond is None else float(scores[beyond])
+        return self
+
+    def scores(self, x: Any, groups: Any = None) -> Floats:
+        """Return (N,) the scores of windows, the higher the more like the event.
+
+        groups : (N,) as in `fit`; a window is not compared with those of its own group. None: they are of new ones
+        """
+        x = np.asarray(x, np.float64)
+        out = np.empty(len(x))
+        step = max(1, AT_ONCE // sum(len(part) for part, _, _ in self._parts))
+        for at in range(0, len(x), step):
+            z = x[at : at + step]
+            logs = []
+            for part, of, count in self._parts:
+                squares = (z**2).sum(axis=1)[:, None] + (part**2).sum(axis=1) - 2 * z @ part.T
+                if groups is not None:
+                    squares[np.asarray(groups)[at : at + step, None] == of] = np.inf
+                count = min(count, len(part))
+                near = np.sqrt(np.maximum(np.partition(squares, count - 1, axis=1)[:, :count], 0))
+                finite = np.isfinite(near)
+                logs.append(np.log(np.where(finite, near, 0).sum(axis=1) / finite.sum(axis=1) + TINY))
+            out[at : at + step] = logs[1] - logs[0]
+        return out
+
+    def hits(self, scores: Floats, recording: Any, start: Any, end: Any) -> list[Hit]:
+        """Return the windows above the threshold, joined to hits, the best first."""
+        ranked = np.argsort(-scores, kind="stable")
+        return merge_hits(ranked[scores[ranked] > self.threshold_].tolist(), recording, start, end)[0]
+
+
+def covered(recording: Array, start: Array, end: Array) -> float:
+    """Return the seconds that lie in at least one window."""
+    order = np.lexsort((start, recording))
+    names, starts, ends = recording[order], start[order], end[order]
+    total = 0.0
+    for rows in np.split(np.arange(len(order)), np.flatnonzero(names[1:] != names[:-1]) + 1):
+        until = np.maximum.accumulate(np.r_[-np.inf, ends[rows][:-1]])
+        total += float(np.maximum(0.0, ends[rows] - np.maximum(starts[rows], until)).sum())
+    return total
+
+
+def beside(event: Array, recording: Array, start: Array, end: Array) -> NDArray[np.bool_]:
+    """Return which windows (N,) share time with one of `event` (N,), booleans, itself among them."""
+    out = np.zeros(len(event), bool)
+    for row in np.flatnonzero(event).tolist():
+        out |= (recording == recording[row]) & (start < end[row]) & (end > start[row])
+    return out

@@ -1,0 +1,252 @@
+"""segment: the windows of recordings as stretches of one activity, by change points or by a classifier along time."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.special import softmax
+from sklearn.utils import check_array
+
+from dicot.core.errors import InputError
+from dicot.data.cases import Array, pieces
+from dicot.data.labels import check_groups
+from dicot.model.fewlabels import StandardScale, logarithm
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+LEAST = 5.0  # seconds
+# Chosen on the training subjects of HAPT and SisFall: python -m benchmarks.segmentation --choose
+PENALTY = 6.0  # of a change, in multiples of how much a window differs from a later one of the same stretch
+ALIKE = 0.7  # distance of two stretches of one cluster, in the root of the same unit
+DIRECTIONS = 32  # principal components that changes are looked for in
+DRAWN = 20_000  # windows that these components are found by
+LONGEST = 1_000  # windows of a stretch while changes are looked for; longer ones are joined again by their cluster
+CLUSTERED = 3_000  # of more stretches the longest make the clusters, and the others go to the nearest
+GAP = 1.5  # usual steps between two windows; where more lie between them, a stretch ends
+ROUNDS = 5  # in which the usual length of a stretch is estimated
+TINY = 1e-9
+
+
+class Timeline(NamedTuple):
+    """Windows in the order of time, recording by recording."""
+
+    order: Rows  # (N,) the rows of the windows
+    recording: Array  # (N,), as the others in the order of time
+    start: Floats
+    end: Floats
+    runs: list[slice]  # windows without a gap between them
+    step: float  # between the starts of two windows
+    width: float  # of a window
+
+    @classmethod
+    def of(cls, n: int, recording: Any, start: Any, end: Any) -> "Timeline":
+        """Put windows in order; an error where times cannot be."""
+        names = check_groups(np.zeros(n) if recording is None else recording, n, "recording", "windows")
+        starts, ends = (np.asarray(check_groups(one, n, "start and end", "windows"), float) for one in (start, end))
+        _, first, number = np.unique(names, return_index=True, return_inverse=True)
+        order = np.lexsort((ends, starts, first[number]))
+        names, starts, ends = names[order], starts[order], ends[order]
+        same, steps, width = names[1:] == names[:-1], np.diff(starts), float(np.median(ends - starts))
+        if (bad := np.flatnonzero(~(starts < ends) | np.r_[False, same & (steps <= 0)])).size:
+            raise InputError(
+                f"A window of {names[bad[0]]} lies from {starts[bad[0]]:g} to {ends[bad[0]]:g}, which is no time, or "
+                "another starts there. Embed recordings once, with one window and stride."
+            )
+        step = float(np.median(steps[same])) if same.any() else width
+        edges = [0, *(np.flatnonzero(~same | (steps > max(width, GAP * step) + TINY)) + 1).tolist(), n]
+        return cls(order, names, starts, ends, [slice(*pair) for pair in pairwise(edges)], step, width)
+
+    def windows(self, seconds: float) -> int:
+        """Return how many windows a stretch of so many seconds has at least."""
+        return max(1, math.ceil(seconds / self.step - TINY))
+
+
+def segment(
+    x: Any,
+    recording: Any = None,
+    start: Any = None,
+    end: Any = None,
+    *,
+    levels: Any = None,
+    least: float = LEAST,
+    penalty: float = PENALTY,
+    alike: float = ALIKE,
+    clusters: int | None = None,
+) -> pd.DataFrame:
+    """Cut recordings into stretches where their embeddings change, and number stretches that are alike.
+
+    The change points of a recording are those with the least sum of squared distances to the mean of each stretch plus
+    `penalty` for each change: exactly, by dynamic programming, for stretches of up to 1,000 windows. What a change must
+    be worth is measured by the median difference of neighbouring windows that do not overlap. Stretches whose means are
+    near to each other (average linkage) get one number, and are joined where they touch. Cluster 1 lasts longest.
+
+    Returns a table with the columns recording, start, end, windows and cluster, in the order of time. A boundary lies
+    in the middle between the centres of two windows; where windows do not overlap, it is where they meet.
+
+    Parameters
+    ----------
+    x : (N, F) embeddings of windows, in any order
+    recording : (N,) which recording each is of; None where all are of one
+    start, end : (N,) in seconds
+    levels : (N, L) what `level_statistics` says of each window, to weigh as much as the embeddings; or None
+    least : seconds that a stretch lasts at least; a recording that is shorter is one stretch
+    penalty : higher values give fewer stretches
+    alike : higher values give fewer clusters
+    clusters : how many there are at most, where that is known; `alike` then does not matter
+    """
+    x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="segment")
+    line = Timeline.of(len(x), recording, start, end)
+    z = _directions(x, levels)[line.order]
+    unit, shortest = _noise(z, line), line.windows(least)
+    edges = [change_points(z[run], shortest, penalty * unit) + run.start for run in line.runs]
+    bounds = np.concatenate([np.stack([own[:-1], own[1:]], axis=1) for own in edges])
+    table = _table(line, bounds, _clusters(z, bounds, alike * math.sqrt(unit), clusters), "cluster")
+    lasting = (table["end"] - table["start"]).groupby(table["cluster"], sort=False).sum()
+    names = {name: number for number, name in enumerate(lasting.sort_values(ascending=False, kind="stable").index, 1)}
+    return table.assign(cluster=table["cluster"].map(names))
+
+
+def segment_labels(
+    probabilities: Any,
+    classes: Sequence[Any],
+    recording: Any = None,
+    start: Any = None,
+    end: Any = None,
+    *,
+    least: float = LEAST,
+) -> pd.DataFrame:
+    """Cut recordings into stretches of one label by the probabilities (N, K) of their windows: Viterbi's best path.
+
+    A path may change its label after `least` seconds. The chance to stay is estimated: as if stretches were four times
+    as long as they must be, then by the mean length of those that are found, until it rests.
+
+    Returns a table with the columns recording, start, end, windows, label and probability, the mean of the label's over
+    its windows; in the order of time.
+    """
+    p = check_array(probabilities, dtype=np.float64, input_name="probabilities", estimator="segment_labels")
+    if p.shape[1] != len(classes):
+        raise InputError(f"probabilities must have one column for each of {len(classes)} classes; got {p.shape[1]}.")
+    line = Timeline.of(len(p), recording, start, end)
+    p = p[line.order]
+    worth, shortest = logarithm(p), line.windows(least)
+    length, paths = 4.0 * shortest, []
+    for _ in range(ROUNDS):
+        penalty = math.log(max(1.0, length - 1))  # of one change against staying; which label follows is not weighed
+        paths = [best_path(worth[run], shortest, penalty) for run in line.runs]
+        found = len(p) / sum(1 + np.count_nonzero(np.diff(path)) for path in paths)
+        if found == length:
+            break
+        length = found
+    path = np.concatenate(paths)
+    starts = np.unique(np.r_[[run.start for run in line.runs], np.flatnonzero(np.diff(path)) + 1])
+    bounds = np.stack([starts, np.r_[starts[1:], len(p)]], axis=1)
+    table = _table(line, bounds, path[starts], "label")
+    sums = np.add.reduceat(p[np.arange(len(p)), path], starts)
+    return table.assign(label=np.asarray(classes)[path[starts]], probability=sums / table["windows"])
+
+
+def agreed(one: Floats, other: Floats) -> Floats:
+    """Return probabilities (N, K) that two classifiers agree on: the geometric mean of theirs."""
+    return np.asarray(softmax((logarithm(one) + logarithm(other)) / 2, axis=1))
+
+
+def change_points(z: Floats, shortest: int, penalty: float, longest: int = LONGEST) -> Rows:
+    """Return the edges of the best stretches of z (n, d), 0 and n among them: the least squares plus penalties."""
+    n, longest = len(z), max(longest, 2 * shortest)
+    if n < 2 * shortest:
+        return np.array([0, n])
+    sums = np.concatenate([np.zeros((1, z.shape[1])), np.cumsum(z, axis=0)])
+    lengths = np.einsum("nd,nd->n", sums, sums)
+    # Of the squared distances to a mean only the part that depends on the edges is added up.
+    best, before = np.full(n + 1, np.inf), np.zeros(n + 1, np.intp)
+    best[0] = -penalty
+    counts = np.arange(n + 1, 0, -1, dtype=float)
+    for stop in range(shortest, n + 1):
+        low, high = max(0, stop - longest), stop - shortest + 1
+        apart = lengths[low:high] + lengths[stop] - 2 * (sums[low:high] @ sums[stop])
+        totals = best[low:high] - apart / counts[n + 1 - stop + low : n + 1 - stop + high]
+        at = int(totals.argmin())
+        best[stop], before[stop] = totals[at] + penalty, low + at
+    edges = [n]
+    while edges[-1]:
+        edges.append(int(before[edges[-1]]))
+    return np.array(edges[::-1])
+
+
+def best_path(worth: Floats, shortest: int, penalty: float) -> Rows:
+    """Return the class (n,) of each window: the best sum of worth (n, K) less a penalty for each change."""
+    n, n_classes = worth.shape
+    if n < 2 * shortest:
+        return np.full(n, worth.sum(axis=0).argmax())
+    sums = np.concatenate([np.zeros((1, n_classes)), np.cumsum(worth, axis=0)])
+    best, label, before = np.zeros(n + 1), np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp)
+    ahead, since = np.full(n_classes, -np.inf), np.zeros(n_classes, np.intp)  # for each class, where it best began
+    for stop in range(shortest, n + 1):
+        begun = stop - shortest
+        if begun == 0 or begun >= shortest:
+            fresh = best[begun] - sums[begun] - (penalty if begun else 0.0)
+            better = fresh > ahead
+            ahead[better], since[better] = fresh[better], begun
+        totals = sums[stop] + ahead
+        label[stop] = totals.argmax()
+        best[stop], before[stop] = totals[label[stop]], since[label[stop]]
+    path, at = np.empty(n, np.intp), n
+    while at:
+        path[before[at] : at] = label[at]
+        at = int(before[at])
+    return path
+
+
+def _directions(x: Array, levels: Any) -> Floats:
+    """Return the windows (N, d) in their main directions, every feature standardised first."""
+    parts = [(StandardScale(part), part) for part in (x, levels) if part is not None]
+
+    def scaled(rows: Any) -> Floats:
+        return np.hstack([scale(part[rows]) for scale, part in parts])
+
+    some = scaled(np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int))
+    axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :DIRECTIONS]
+    return np.concatenate([scaled(rows) @ axes for rows in pieces(x.shape)])
+
+
+def _noise(z: Floats, line: Timeline) -> float:
+    """Return half the median squared distance of a window to the next one that it shares no time with."""
+    ahead = max(1, math.ceil(line.width / line.step - TINY))
+    apart = [np.square(z[run][ahead:] - z[run][:-ahead]).sum(axis=1) for run in line.runs]
+    all_apart = np.concatenate(apart)
+    return max(float(np.median(all_apart)) / 2 if len(all_apart) else float(z.var(axis=0).sum()), TINY)
+
+
+def _clusters(z: Floats, bounds: Rows, distance: float, most: int | None) -> Rows:
+    """Return the cluster of each stretch: means no farther apart, on average over both clusters; or at most so many."""
+    counts = np.diff(bounds, axis=1)
+    means = np.add.reduceat(z, bounds[:, 0], axis=0) / counts
+    if len(means) == 1:
+        return np.ones(1, np.intp)
+    longest = np.sort(np.argsort(-counts[:, 0], kind="stable")[:CLUSTERED])
+    how = ("average", distance, "distance") if most is None else ("ward", most, "maxclust")
+    found = fcluster(linkage(means[longest], how[0]), *how[1:])
+    if len(longest) == len(means):
+        return np.asarray(found, np.intp)
+    centres = np.stack([means[longest][found == one].mean(axis=0) for one in range(1, found.max() + 1)])
+    return np.array([np.square(centres - mean).sum(axis=1).argmin() + 1 for mean in means], np.intp)
+
+
+def _table(line: Timeline, bounds: Rows, values: Rows, title: str) -> pd.DataFrame:
+    """Return stretches as a table; neighbours of one value are joined where no gap is between them."""
+    begins = np.isin(bounds[:, 0], [run.start for run in line.runs])
+    kept = begins | np.r_[True, values[1:] != values[:-1]]
+    first = bounds[kept, 0]
+    stop = np.r_[first[1:], len(line.start)]
+    middle = np.r_[0, (line.start[1:] + line.end[:-1]) / 2, 0]  # between the centres of two windows of one width
+    start = np.where(begins[kept], line.start[first], middle[first])
+    end = np.where(np.r_[begins[kept][1:], True], line.end[stop - 1], middle[stop])
+    return pd.DataFrame(
+        {"recording": line.recording[first], "start": start, "end": end, "windows": stop - first, title: values[kept]}
+    )

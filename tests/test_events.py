@@ -1,0 +1,103 @@
+"""Events from a few examples, hits that are one event, and outliers of a chosen reference."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicot import EmbeddingOutlierDetector
+from dicot.core.errors import InputError
+from dicot.use.events import EventDetector, covered, merge_hits
+from tests.commands import dicot
+
+STEP, WIDTH = 1.0, 2.0
+
+
+def recordings(n: int = 6, length: int = 60, seed: int = 0) -> dict[str, np.ndarray]:
+    """Recordings of vectors in which windows 20 and 21 and, in every other one, 40 and 41 are of an event."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, length, 5)).astype(np.float32)
+    x[:, 20:22] += 6
+    x[::2, 40:42] += 6
+    start = np.tile(np.arange(length) * STEP, n)
+    name = np.repeat([f"r{i}" for i in range(n)], length)
+    return {"X": x.reshape(-1, 5), "recording": name, "start": start, "end": start + WIDTH}
+
+
+def test_windows_that_overlap_or_touch_are_one_hit() -> None:
+    name, start = np.array(["a"] * 8 + ["b"]), np.array([0.0, 1, 2, 3, 4, 20, 22, 40, 2])
+    hits, beyond = merge_hits([0, 4, 5, 2, 6, 8, 7], name, start, start + 2)
+    assert beyond is None
+    # 0 and 4 lie apart until 2 joins them; 5 and 6 touch; b is another recording.
+    told = [(hit.row, hit.first, hit.last, hit.windows) for hit in hits]
+    assert told == [(0, 0, 4, 3), (5, 5, 6, 2), (8, 8, 8, 1), (7, 7, 7, 1)]
+    hits, beyond = merge_hits([5, 0, 6, 1, 8, 7], name, start, start + 2, most=2)
+    assert [hit.row for hit in hits] == [5, 0] and [hit.windows for hit in hits] == [2, 2] and beyond == 8
+    assert covered(name, start, start + 2) == 6 + 4 + 2 + 2
+
+
+def test_a_few_examples_find_the_others_with_few_alarms() -> None:
+    known, new = recordings(), recordings(seed=1)
+    place = [known[key] for key in ("recording", "start", "end")]
+    event = (known["start"] == 20) & np.isin(known["recording"], ["r0", "r2", "r4"])
+    true = np.isin(known["start"], [19, 20, 21, 22]) | np.isin(known["start"], [39, 40, 41, 42])
+    model = EventDetector(alarms=0).fit(known["X"], event, ~true, *place, groups=known["recording"])
+    hits = model.hits(model.scores(new["X"]), *(new[key] for key in ("recording", "start", "end")))
+    assert len(hits) == 9, "one hit for each event of two windows"
+    assert {float(new["start"][hit.row]) for hit in hits} <= {20.0, 21.0, 40.0, 41.0}
+    with pytest.raises(InputError, match="needs 2 examples .* got 18 examples of 1"):
+        model.fit(known["X"], known["start"] < 3, ~true, *place, groups=(known["start"] >= 3).astype(int))
+
+
+def test_the_command_finds_events_and_says_what_is_wrong(tmp_path: Path) -> None:
+    vectors, labels, out = tmp_path / "v.npz", tmp_path / "l.csv", tmp_path / "e.csv"
+    np.savez(vectors, **recordings())
+    labels.write_text("recording,start,end,label\n" + "".join(f"r{i},20,22,fall\n" for i in (0, 2, 4)))
+    said = dicot("events", "fall", vectors, "--labels", labels, "--out", out, "--alarms", 100)
+    found = pd.read_csv(out)
+    assert found["example"].sum() == 3 and "examples are found again by the others" in said
+    assert set(found["start"]) >= {20.0, 40.0}
+    for words, message in (
+        (["faall", vectors, "--labels", labels], "no label 'faall'. Did you mean 'fall'"),
+        (["fall", vectors, "--labels", labels, "--alarms", -1], "hits per hour, 0 or more; got -1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dicot("events", *words, "--out", tmp_path / "other.csv")
+    assert not (tmp_path / "other.csv").exists()
+
+
+def test_neighbours_of_a_reference_case_are_of_other_groups() -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(40, 3)) * [1, 1, 1]
+    # Each group repeats one place many times: by its own copies it would seem dense, and all else far out.
+    x, group = np.repeat(centres, 8, axis=0) + 1e-3 * rng.normal(size=(320, 3)), np.repeat(np.arange(40), 8)
+    new = rng.normal(size=(50, 3))
+    alone = EmbeddingOutlierDetector().fit(x, groups=np.arange(320)).score_samples(new)
+    apart = EmbeddingOutlierDetector().fit(x, groups=group).score_samples(new)
+    assert -alone.min() > 100 and -apart.min() < 20
+
+
+def test_the_reference_can_be_labels_a_group_or_a_time(tmp_path: Path) -> None:
+    held = recordings(n=8)
+    odd = np.isin(held["start"], [20, 21]) | (np.isin(held["start"], [40, 41]) & (held["X"].mean(axis=1) > 3))
+    y = np.where(odd, "fall 1", "walk")
+    begin = np.datetime64("2026-03-02T08:00", "us") + (held["start"] * 1e6).astype("m8[us]")
+    np.savez(tmp_path / "v.npz", **held, y=y, group=held["recording"], start_time=begin, end_time=begin)
+    ranges = [["--but", "fall*"], ["--reference-label", "walk"], ["--reference-time", "..19.5"]]
+    ranges += [["--reference-time", "2026-03-02T08:00:43..2026-03-02T09:00"]]
+    for words in ranges:
+        said = dicot("outliers", tmp_path / "v.npz", *words, "--top", 12, "--out", tmp_path / "o.csv")
+        table = pd.read_csv(tmp_path / "o.csv")
+        assert set(table.nlargest(24, "distance")["label"]) == {"fall 1"}, words
+        assert said.count("│ fall 1 │") == 12, "of two windows that overlap one is listed"
+    assert "Reference: 120 of 480" in dicot("outliers", tmp_path / "v.npz", "--reference-group", "r[01]")
+    for words, message in (
+        (["--but", "fell"], "no window of --but 'fell'. Did you mean"),
+        (["--reference-time", "20"], "takes FROM..TO"),
+        (["--reference-time", "soon.."], "seconds, or in UTC"),
+        (["--reference-time", "900.."], "No window of .* is normal"),
+        (["--reference", "n.npz", "--but", "walk"], "Give one"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dicot("outliers", tmp_path / "v.npz", *words)
