@@ -126,7 +126,7 @@ def draw(
     figure: str = "",
     first: "Sequence[DrawnWindow]" = (),
 ) -> None:
-    """Write the page: a figure, `first`, and the windows of these rows with what is said of each, shades behind some."""
+    """Write the page: a figure, `first`, and the windows of these rows with what is said of each and shades."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import DrawnWindow, windows_page
     from dicot.store.series import series_of
