@@ -78,26 +78,21 @@ def test_neighbours_of_a_reference_case_are_of_other_groups() -> None:
     assert -alone.min() > 100 and -apart.min() < 20
 
 
-def test_the_reference_can_be_labels_a_group_or_a_time(tmp_path: Path) -> None:
+def test_conditions_say_which_windows_are_normal(tmp_path: Path) -> None:
     held = recordings(n=8)
     odd = np.isin(held["start"], [20, 21]) | (np.isin(held["start"], [40, 41]) & (held["X"].mean(axis=1) > 3))
-    y = np.where(odd, "fall 1", "walk")
-    begin = np.datetime64("2026-03-02T08:00", "us") + (held["start"] * 1e6).astype("m8[us]")
-    np.savez(tmp_path / "v.npz", **held, y=y, group=held["recording"], start_time=begin, end_time=begin)
-    ranges = [["--but", "fall*"], ["--reference-label", "walk"], ["--reference-time", "..19.5"]]
-    ranges += [["--reference-time", "2026-03-02T08:00:43..2026-03-02T09:00"]]
-    for words in ranges:
-        said = dicot("outliers", tmp_path / "v.npz", *words, "--top", 12, "--out", tmp_path / "o.csv")
+    np.savez(tmp_path / "v.npz", **held, y=np.where(odd, "fall 1", "walk"), group=held["recording"])
+    for condition in ("label!=fall*", "label=walk", "end<=19.5"):
+        said = dicot("outliers", tmp_path / "v.npz", "--normal", condition, "--top", 12, "--out", tmp_path / "o.csv")
         table = pd.read_csv(tmp_path / "o.csv")
-        assert set(table.nlargest(24, "distance")["label"]) == {"fall 1"}, words
+        assert set(table.nlargest(24, "distance")["label"]) == {"fall 1"}, condition
         assert said.count("│ fall 1 │") == 12, "of two windows that overlap one is listed"
-    assert "Reference: 120 of 480" in dicot("outliers", tmp_path / "v.npz", "--reference-group", "r[01]")
+    both = ("--normal", "group=r0,r1,r2", "--normal", "start<10")
+    assert "Normal: 30 of 480" in dicot("outliers", tmp_path / "v.npz", *both)
     for words, message in (
-        (["--but", "fell"], "no window of --but 'fell'. Did you mean"),
-        (["--reference-time", "20"], "takes FROM..TO"),
-        (["--reference-time", "soon.."], "seconds, or in UTC"),
-        (["--reference-time", "900.."], "No window of .* is normal"),
-        (["--reference", "n.npz", "--but", "walk"], "Give one"),
+        (["--normal", "label!=fell"], r"v\.npz: no window has the label 'fell'. Did you mean"),
+        (["--normal", "start>900"], r"v\.npz: no window is normal"),
+        (["--reference", "n.npz", "--normal", "label=walk"], "Give one"),
     ):
         with pytest.raises(InputError, match=message):
             dicot("outliers", tmp_path / "v.npz", *words)

@@ -88,7 +88,7 @@ def test_the_command_writes_a_table_and_refuses_what_cannot_be(tmp_path: Path) -
     for words, message in (
         ([vectors, "--least", "soon"], "--least takes a time such as 5s"),
         ([vectors, "--labels", "a.csv", "--head", head], "Give one of them"),
-        ([vectors, "--head", head, "--penalty", 2], "Leave them out"),
+        ([vectors, "--head", head, "--clusters", 2], "Leave it out"),
         ([tmp_path / "bare.npz"], "does not say recording, start and end"),
     ):
         with pytest.raises(InputError, match=message):

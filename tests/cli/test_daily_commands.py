@@ -9,8 +9,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot.core.errors import InputError
-from dicot.store.predictions import runs
 from dicot.store.vectors import read_vectors
+from dicot.use.segments import label_runs
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -73,7 +73,7 @@ def test_one_argument_says_all_and_new_recordings_are_added(made: Path, tmp_path
 def test_what_does_not_fit_the_classifier_is_refused(made: Path, tmp_path: Path) -> None:
     head, out = tmp_path / "head.safetensors", tmp_path / "p.parquet"
     shutil.copy(made / "head.safetensors", head)
-    with pytest.raises(InputError, match=r"head\.safetensors is of vectors of the model .*--model"):
+    with pytest.raises(InputError, match=r"head\.safetensors: The vectors were made by the model .*another one.*--model"):
         dicot("predict", head, made / "new", "--out", out, "--model", "dicot-base")
     slow = record(tmp_path / "slow", "t")
     pd.read_csv(slow / "t.csv")[::2].to_csv(slow / "t.csv", index=False)
@@ -90,16 +90,13 @@ def test_what_does_not_fit_the_classifier_is_refused(made: Path, tmp_path: Path)
 
 
 def test_neighbouring_windows_of_one_prediction_are_a_range() -> None:
-    start = np.array([0.0, 1, 2, 9, 0, 1])
-    table = {"recording": np.array([*"aaaabb"]), "start": start, "end": start + 2, "start_time": start.astype("M8[s]")}
-    table |= {"predicted": np.array([*"xxyyyx"]), "p_x": np.array([1, 0.5, 0, 0, 0.4, 1]), "p_y": np.zeros(6)}
-    found = runs(table)
-    told = [found[name].tolist() for name in ("recording", "start", "end", "label", "probability")]
-    assert [*zip(*told, strict=True)] == [
-        ("a", 0.0, 2.5, "x", 0.75), ("a", 2.5, 4.0, "y", 0.0), ("a", 9.0, 11.0, "y", 0.0),
-        ("b", 0.0, 1.5, "y", 0.4), ("b", 1.5, 3.0, "x", 1.0),
+    start, p = np.array([0.0, 1, 2, 9, 0, 1]), np.array([1, 0.75, 0, 0, 0.4, 1])
+    found = label_runs(np.stack([p, 1 - p], axis=1), ["x", "y"], np.array([*"aaaabb"]), start, start + 2)
+    told = found[["recording", "start", "end", "label", "probability"]]
+    assert [*told.itertuples(index=False, name=None)] == [
+        ("a", 0.0, 2.5, "x", 0.875), ("a", 2.5, 4.0, "y", 1.0), ("a", 9.0, 11.0, "y", 1.0),
+        ("b", 0.0, 1.5, "y", 0.6), ("b", 1.5, 3.0, "x", 1.0),
     ]  # fmt: skip
-    assert found["start_time"][1] == np.datetime64("1970-01-01T00:00:02.5")
 
 
 def test_a_page_tells_what_changed_and_the_exit_code_alarms(made: Path, tmp_path: Path) -> None:

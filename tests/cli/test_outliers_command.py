@@ -62,7 +62,7 @@ def test_distances_and_p_values_are_those_of_the_detector(tmp_path: Path) -> Non
 def test_without_a_reference_each_part_is_compared_with_the_others(tmp_path: Path) -> None:
     x = write(tmp_path / "v.npz", odd=(5,))
     said = dicot("outliers", tmp_path / "v.npz", "--top", 1, "--out", tmp_path / "out.csv")
-    assert "No --reference" in said and "whole recordings" in said
+    assert "Normal: 120 of 120 windows" in said and "whole recordings" in said
     assert rows(said)[0][0] == "5"
     distance, p = compare_with_rest(EmbeddingOutlierDetector(), x, np.arange(120) % 4)
     got = table(tmp_path / "out.csv")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def classify(
     vectors: opt.VectorsArgument,
-    labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
+    labels: opt.Labels = None,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the predictions.")] = None,
     save: Annotated[Path | None, typer.Option(help="A .safetensors for `dicot predict` and `dicot export`.")] = None,
     drawn: Annotated[bool, typer.Option("--drawn", help="Labelled windows were drawn, not chosen.")] = False,

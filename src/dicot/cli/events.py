@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.outliers import Features, Labels, levels_for
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
@@ -15,12 +14,12 @@ def events(
     label: Annotated[str, typer.Argument(help="The label of the event.")],
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the events that are found.")],
-    labels: Labels = None,
+    labels: opt.Labels = None,
     known_only: Annotated[
         bool, typer.Option("--known-only", help="Only windows with another label count as ordinary.")
     ] = False,
     alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
-    features: Features = None,
+    features: opt.Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     data: opt.Series = None,
 ) -> None:
@@ -48,7 +47,7 @@ def events(
             f"{labels or vectors} has no label {label[:40]!r}. {did_you_mean(label, set(given.tolist()) - {''})}"
         )
     ordinary = ~event & ~beside(event, *place) & ((given != "") if known_only else np.ones(len(event), bool))
-    kind, levels = levels_for(features, vectors, known, data)
+    kind, levels = opt.levels_for(features, vectors, known, data)
     (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
     unit = next(
         (one for one in (known.group, place[0]) if one is not None and len(np.unique(one[event])) > 1), None

@@ -145,7 +145,7 @@ def import_labels(
 @label.command("check")
 def check_labels(
     vectors: opt.VectorsArgument,
-    labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
+    labels: opt.Labels = None,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the list.")] = None,
     k: Annotated[int, typer.Option("--number", "-n", help="How many to show.")] = 20,
 ) -> None:

@@ -48,12 +48,12 @@ def monitor(
 
     check_plot(out, data)
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
-    _refuse_other(f"{reference} was", old.model, old.x.shape[1], new, now)
+    opt.check_models(reference, old.model, old.x.shape[1], new, now)
     own: set[str] = set()
     classes = None if old.label is None or now.label is None else (old.label, now.label)
     if head is not None:
         kept = Head.load(head)
-        _refuse_other(f"The vectors of {head} were", kept.model, kept.n_features, new, now)
+        opt.check_models(head, kept.model, kept.n_features, new, now)
         before, after = (np.array(kept.classes)[kept.predict_proba(one.x).argmax(axis=1)] for one in (old, now))
         classes = before, after
         own = {*((kept.source or {}).get("data", ()))} & {*(() if old.source is None else old.source.data)}
@@ -87,11 +87,6 @@ def monitor(
     draw(out, f"{new.name} against {reference.name}", lead, new, now, rows, data, figure=figure)
     if found.alarms():
         raise typer.Exit(ALARM)
-
-
-def _refuse_other(what: str, model: str | None, width: int, path: Path, known: "Vectors") -> None:
-    if width != known.x.shape[1] or (None not in (model, known.model) and model != known.model):
-        raise InputError(f"{what} made by another model than {path}: distances mean nothing. Embed both by one model.")
 
 
 def _usual_unit(old: "Vectors", new: "Vectors") -> str:

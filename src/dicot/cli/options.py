@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 from typer.core import TyperCommand
 
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean, lookup
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
@@ -32,6 +32,8 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is th
 Ray = Annotated[str | None, typer.Option(help="A Ray cluster: host:port, auto, or local to start one here.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an .html.")]
 Series = Annotated[str | None, typer.Option("--data", help="Where the series are now, if they were moved.")]
+Labels = Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")]
+Features = Annotated[str | None, typer.Option(help="Judge by: vector, levels (of each channel), or both, the default.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeat for more.")
 ]
@@ -213,6 +215,46 @@ def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
             raise InputError(f"{said} Name the vectors that were labelled.")
         warn(said)
     return given
+
+
+def levels_for(features: str | None, path: Path, known: "Vectors", data: str | None) -> "tuple[str, Array | None]":
+    """Return what is judged by, and the level statistics of all windows where these are among it.
+
+    Where nothing is said and the recordings are not at hand, it is the vector alone, with a warning.
+    """
+    from dicot.core.progress import Bar
+    from dicot.store.series import AbsentSeriesError, series_of
+    from dicot.use.features import BOTH, FEATURES, VECTOR, level_statistics
+
+    if features is not None:
+        lookup(FEATURES, features, "--features")
+    if features == VECTOR:
+        return VECTOR, None
+    try:
+        series = series_of(known, data, {}, path=path)
+        if series.lost:
+            raise AbsentSeriesError(next(iter(series.lost.values())))
+    except AbsentSeriesError as error:
+        if features is not None:
+            raise InputError(f"--features {features} needs the recordings. {error}") from error
+        warn(f"Judged by the vectors alone, without levels and ranges: {error}")
+        return VECTOR, None
+
+    def windows() -> Any:
+        with Bar("levels", len(known)) as bar:
+            for row in range(len(known)):
+                bar.update(row)
+                if (window := series.window(row)) is None:
+                    raise InputError(f"Row {row} of {path}: {next(iter(series.lost.values()))}")
+                yield window
+
+    return features or BOTH, level_statistics(windows())
+
+
+def check_models(path: Path, model: str | None, width: int, other: Path, known: "Vectors") -> None:
+    """Refuse vectors, or a classifier, of another model than that of some vectors: distances would mean nothing."""
+    if width != known.x.shape[1] or len({model, known.model} - {None}) > 1:
+        raise InputError(f"{path} and {other} were made by different models. Embed both by the same model.")
 
 
 def warn(sentence: str) -> None:

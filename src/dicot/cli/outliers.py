@@ -1,9 +1,8 @@
 """dicot outliers: the windows that lie farthest from normal ones."""
 
-import fnmatch
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,34 +14,16 @@ if TYPE_CHECKING:
     from dicot.data.cases import Array
     from dicot.store.vectors import Vectors
 
-Features = Annotated[
-    str | None,
-    typer.Option(help="Judge by: vector, levels (of each channel; read from the recordings) or both, the default."),
-]
-Labels = Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")]
-
 
 def outliers(
     vectors: opt.VectorsArgument,
     reference: Annotated[Path | None, typer.Option(help="Vectors of normal windows; default: VECTORS.")] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--reference-label", help="Normal are the windows with these labels: walk,run or walk*."),
+    normal: Annotated[
+        list[str] | None,
+        typer.Option(help="Which of VECTORS are normal: label!=fall*, group=A,B or start<600; repeat: all hold."),
     ] = None,
-    but: Annotated[str | None, typer.Option(help="Normal are all windows without these labels.")] = None,
-    group: Annotated[
-        str | None, typer.Option("--reference-group", help="Normal are the windows of these groups or recordings.")
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--reference-time",
-            metavar="FROM..TO",
-            help="Normal are the windows in this time: seconds, or dates in UTC; one side may be empty.",
-        ),
-    ] = None,
-    labels: Labels = None,
-    features: Features = None,
+    labels: opt.Labels = None,
+    features: opt.Features = None,
     n_neighbors: Annotated[int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")] = 5,
     alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
@@ -60,52 +41,48 @@ def outliers(
     import numpy as np
 
     from dicot.core.errors import naming
+    from dicot.store.subset import rows_where
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.events import first_hits
     from dicot.use.features import VECTOR, judged_by
-    from dicot.use.outliers import EmbeddingOutlierDetector, compare_with, distances_and_p
+    from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest, distances_and_p
 
     if out is not None:
         check_out(out, TABLES)
     check_plot(plot, data if plot else None)
-    chosen = [one for one in (label, but, group, time) if one is not None]
-    if reference is not None and chosen:
-        raise InputError("--reference names a file of normal windows, and other options some of VECTORS. Give one.")
-    if labels is not None and label is None and but is None:
-        raise InputError("--labels is for --reference-label and --but, which name labels. Give one of them.")
+    if reference is not None and normal:
+        raise InputError("--reference names a file of normal windows, and --normal some of VECTORS. Give one.")
+    if labels is not None and not normal:
+        raise InputError("--labels is for conditions such as --normal 'label!=fall'. Give one, or leave it out.")
     known = read_vectors(vectors, finite=True)
-    kind, levels = levels_for(features, vectors, known, data)
+    kind, levels = opt.levels_for(features, vectors, known, data)
     alone = kind == VECTOR
     distance_of = "relative" if alone else "mean"  # chosen: python -m benchmarks.events --outliers --choose
     detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, distance=distance_of, standardise=alone)
     if reference is None:
-        normal = _normal(vectors, known, labels, label, but, group, time) if chosen else np.ones(len(known), bool)
+        own = known if labels is None else replace(known, label=opt.labels_of(vectors, known, labels))
         with naming(vectors):
-            together = _held_together(known, normal)
-            (x,) = [known.x] if kind == VECTOR else judged_by(kind, known.x, levels, normal)
-            distance, p = compare_with(detector, x, normal, None if together is None else together[1])
+            is_normal = np.logical_and.reduce(
+                [np.ones(len(own), bool), *(rows_where(own, one) for one in normal or ())]
+            )
+            if not is_normal.any():
+                raise InputError("no window is normal by all conditions together. Leave one out.")
+            together = _held_together(known, is_normal)
+            x = known.x if alone else judged_by(kind, known.x, levels, is_normal)[0]
+            distance, p = compare_with_rest(detector, x, None if together is None else together[1], is_normal)
         typer.echo(
-            f"Reference: {normal.sum()} of {len(known)} windows of {vectors}. They are dealt out to parts "
-            f"({_how(together)}), and each part is compared with the others; all other windows with all of them."
-            if chosen
-            else f"No --reference: {vectors} is dealt out to parts ({_how(together)}), and each part is compared with "
-            "the others, which are taken as normal."
+            f"Normal: {is_normal.sum()} of {len(known)} windows. They are dealt out to parts ({_how(together)}), and "
+            "each part is compared with the others; what is not normal is compared with all of them."
         )
         if together is None and known.recording is not None:
             opt.warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
     else:
         rest = read_vectors(reference, finite=True)
-        both = rest.model is not None and known.model is not None
-        if rest.x.shape[1] != known.x.shape[1] or (both and rest.model != known.model):
-            raise InputError(
-                f"{reference} and {vectors} were made by different models: distances between their vectors mean "
-                "nothing. Embed both by the same model."
-            )
-        if kind == VECTOR:
-            usual, x = rest.x, known.x
-        else:
-            own = levels_for(kind, reference, rest, None)[1]
-            usual, x = judged_by(kind, rest.x, own, slice(None), (known.x, levels))
+        opt.check_models(reference, rest.model, rest.x.shape[1], vectors, known)
+        usual, x = rest.x, known.x
+        if not alone:
+            of_rest = opt.levels_for(kind, reference, rest, None)[1]
+            usual, x = judged_by(kind, rest.x, of_rest, slice(None), (known.x, levels))
         with naming(reference):
             together = rest.held_together(2)
             detector.fit(usual, groups=None if together is None else together[1])
@@ -140,92 +117,6 @@ def outliers(
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
         draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
-
-
-def levels_for(features: str | None, path: Path, known: "Vectors", data: str | None) -> "tuple[str, Array | None]":
-    """Return what is judged by, and the level statistics of all windows where these are among it.
-
-    Where nothing is said and the recordings are not at hand, it is the vector alone, with a warning.
-    """
-    from dicot.core.errors import lookup
-    from dicot.core.progress import Bar
-    from dicot.store.series import AbsentSeriesError, series_of
-    from dicot.use.features import BOTH, FEATURES, VECTOR, level_statistics
-
-    if features is not None:
-        lookup(FEATURES, features, "--features")
-    if features == VECTOR:
-        return VECTOR, None
-    try:
-        series = series_of(known, data, {}, path=path)
-        if series.lost:
-            raise AbsentSeriesError(next(iter(series.lost.values())))
-    except AbsentSeriesError as error:
-        if features is not None:
-            raise InputError(f"--features {features} needs the recordings. {error}") from error
-        opt.warn(f"Judged by the vectors alone, without levels and ranges: {error}")
-        return VECTOR, None
-
-    def windows() -> Any:
-        with Bar("levels", len(known)) as bar:
-            for row in range(len(known)):
-                bar.update(row)
-                if (window := series.window(row)) is None:
-                    raise InputError(f"Row {row} of {path}: {next(iter(series.lost.values()))}")
-                yield window
-
-    return features or BOTH, level_statistics(windows())
-
-
-def _normal(
-    path: Path,
-    known: "Vectors",
-    labels: Path | None,
-    label: str | None,
-    but: str | None,
-    group: str | None,
-    time: str | None,
-) -> "Array":
-    """Return which windows are normal (N,): all conditions that were given hold."""
-    import numpy as np
-
-    from dicot.core.errors import did_you_mean
-    from dicot.data.labels import as_text
-
-    normal = np.ones(len(known), bool)
-    own = [] if label is None and but is None else [as_text(opt.labels_of(path, known, labels))]
-    units = [as_text(values) for values in (known.group, known.recording) if values is not None]
-    for option, said, columns in (
-        ("--reference-label", label, own),
-        ("--but", but, own),
-        ("--reference-group", group, units),
-    ):
-        for_these, there = np.zeros(len(known), bool), {text for column in columns for text in column.tolist() if text}
-        for name in opt.names_in(said):
-            if not (meant := fnmatch.filter(there, name)):
-                raise InputError(f"{path} has no window of {option} {name[:40]!r}. {did_you_mean(name, there)}")
-            for_these |= np.logical_or.reduce([np.isin(column, meant) for column in columns])
-        if said is not None:
-            normal &= ~for_these if option == "--but" else for_these
-    if time is not None:
-        low, dots, high = (part.strip() for part in time.partition(".."))
-        try:
-            for text, seconds, dates in ((low, known.start, known.start_time), (high, known.end, known.end_time)):
-                if text:
-                    plain = text.replace(".", "", 1).isdigit()
-                    values = seconds if plain else dates
-                    at: Any = float(text) if plain else np.datetime64(text.removesuffix("Z"), "us")
-                    if values is None or not dots:
-                        raise ValueError
-                    normal &= values >= at if text is low else values <= at
-        except ValueError as error:
-            raise InputError(
-                f"--reference-time takes FROM..TO in seconds, or in UTC where {path} has dates, such as 0..600 or "
-                f"2026-03-02..2026-03-09; got {time[:60]!r}."
-            ) from error
-    if not normal.any():
-        raise InputError(f"No window of {path} is normal by these options together. Leave some out.")
-    return normal
 
 
 def _held_together(known: "Vectors", normal: "Array") -> "tuple[str, Array] | None":

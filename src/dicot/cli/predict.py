@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.embed import embed_recorded, hash_of, load_embedder
+from dicot.cli.embed import embed_recorded, load_embedder
+from dicot.cli.segment import dated
 from dicot.cli.sources import DataSource
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
-    from dicot.model.fewlabels import Head
 
 
 @opt.reads
@@ -38,8 +38,10 @@ def predict(
 
     from dicot.core.errors import naming
     from dicot.model.fewlabels import Head
-    from dicot.store.predictions import PREDICTED, reading_of, runs
+    from dicot.store.predictions import reading_of
     from dicot.store.vectors import COLUMNS, MadeOf, check_out, read_vectors, write_columns, write_vectors
+    from dicot.use.segments import label_runs
+    from dicot.use.why import model_behind
 
     check_out(out, (".parquet",))
     if ranges is not None:
@@ -50,7 +52,7 @@ def predict(
     with naming(head):
         made = None if kept.source is None else MadeOf.from_dict(kept.source)
         own = reading_of(made)
-    path = _model_of(head, kept, model or ("" if made is None else made.at))
+        path = model_behind(kept.model, model or (None if made is None else made.at or None))
     embedder = load_embedder(path, device, missing=reading.get("missing"))
     source = DataSource(data, None, own | reading)
     if not source.recorded:
@@ -62,7 +64,7 @@ def predict(
 
     def more(x: "Array") -> "dict[str, Array]":
         chances = kept.predict_proba(x)
-        columns[PREDICTED] = np.array(kept.classes)[chances.argmax(axis=1)]
+        columns["predicted"] = np.array(kept.classes)[chances.argmax(axis=1)]
         columns.update({f"p_{name}": chances[:, number] for number, name in enumerate(kept.classes)})
         return columns
 
@@ -71,25 +73,10 @@ def predict(
     if not done.added:  # by another classifier, it may be
         arrays = {COLUMNS[name]: values for name, values in known.columns().items()}
         write_vectors(out, {"": {"X": known.x, **arrays}}, known.source, more(known.x))
-    names, counts = np.unique(columns[PREDICTED], return_counts=True)
+    names, counts = np.unique(columns["predicted"], return_counts=True)
     show_columns({"class": names, "windows": counts})
     if ranges is not None:
-        merged = runs({**known.columns(), **columns})
-        write_columns(ranges, merged)
-        typer.echo(f"Wrote {ranges}: {len(merged['start'])} ranges")
-
-
-def _model_of(head: Path, kept: "Head", place: str) -> Path:
-    """Find the model of a classifier, which must be the very one whose vectors it was trained with."""
-    from dicot.model.box import BOX, in_box
-
-    if not place:  # older vectors and those of a corpus do not say it
-        place = next((name for name, path in BOX.items() if hash_of(path) == kept.model), "")
-    if not place or not (path := in_box(place)).exists():
-        raise InputError(f"{head} needs its model, and there is none at {place!r}. Say where it is: --model MODEL.")
-    if kept.model is not None and (found := hash_of(path)) != kept.model:
-        raise InputError(
-            f"{head} is of vectors of the model {kept.model[:12]}, and {path} is {found[:12]}. Name that very model by "
-            "--model, or train the classifier with vectors of this one: dicot embed, then dicot classify --save."
-        )
-    return path
+        chances = np.stack([columns[f"p_{name}"] for name in kept.classes], axis=1)
+        merged = label_runs(chances, kept.classes, *known.places())
+        write_columns(ranges, dated(merged, known))
+        typer.echo(f"Wrote {ranges}: {len(merged)} ranges")

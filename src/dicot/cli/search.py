@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import check_plot, draw, show_columns
+from dicot.cli.tables import check_plot, draw, drawn_windows, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.judge.report.page import DrawnWindow
     from dicot.store.series import Series
     from dicot.store.vectors import Vectors
 
@@ -38,6 +37,7 @@ def search(
 
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
+    from dicot.store.series import series_of
     from dicot.store.vectors import Vectors, are_vectors, made_of, read_vectors
     from dicot.use.events import first_hits
 
@@ -78,41 +78,32 @@ def search(
     if plot is not None:
         lead = [f"What was asked for, and the {len(nearest)} hits nearest by {metric} distance, nearest first."]
         wanted = {row: {"distance": "0, asked for"} for row in rows}
-        drawn = {number: {"distance": text} for number, text in nearest.items()}
-        first = [] if other is None else _drawn(other, asked, series, rows)
-        shown, marked = (wanted | drawn, rows[0]) if other is None else (drawn, None)
-        draw(plot, f"Windows like {like or other}", lead, vectors, known, shown, data, marked, first=first)
+        shown, first = {number: {"distance": text} for number, text in nearest.items()}, []
+        if other is None:
+            shown = wanted | shown
+        else:
+            first = drawn_windows(other, asked, series or series_of(asked, None, {}, path=other), wanted, rows)
+        draw(
+            plot, f"Windows like {like or other}", lead, vectors, known, shown, data, () if other else rows, first=first
+        )
 
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":
     """Return what is compared with VECTORS: other vectors, or a recording, embedded by the model that made VECTORS."""
+    from dicot.model.deployed import open_model
     from dicot.store.series import CaseSeries, windows_like
     from dicot.store.vectors import Vectors, are_vectors, read_vectors
     from dicot.use.why import model_behind
 
     if are_vectors(other):
         asked = read_vectors(other)
-        if asked.x.shape[1] != known.x.shape[1] or len({asked.model, known.model} - {None}) > 1:
-            raise InputError(f"{other} and {vectors} were made by different models. Embed both by the same model.")
+        opt.check_models(other, asked.model, asked.x.shape[1], vectors, known)
         return asked, None
     if known.source is None or known.source.kind != "recordings":
         raise InputError(f"{vectors} does not say how recordings were cut for it. Embed {other}, and name its vectors.")
     cut = windows_like(known.source, other)
-    embedder = model_behind(known.model, model or known.source.at or None)
+    embedder = open_model(model_behind(known.model, model or known.source.at or None))
     return Vectors(embedder.transform(cut), cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
-
-
-def _drawn(other: Path, asked: "Vectors", series: "Series | None", rows: list[int]) -> "list[DrawnWindow]":
-    """Return what was asked for as it is drawn."""
-    from dicot.judge.report.page import DrawnWindow
-    from dicot.store.series import series_of
-
-    series, facts, drawn = series or series_of(asked, None, {}, path=other), {"distance": "0, asked for"}, []
-    for row in rows:
-        if (values := series.window(row)) is None:
-            raise InputError(f"The recording of row {row} of {other} is gone, or has changed. Leave out --plot.")
-        drawn.append(DrawnWindow(f"{other.name}, row {row}", values, facts, marked=True))
-    return drawn
 
 
 def _like_stored(names: tuple[str, ...], stored: Any) -> Any:

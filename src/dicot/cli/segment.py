@@ -1,29 +1,29 @@
 """dicot segment: recordings into stretches of one activity."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.outliers import Features, levels_for
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from dicot.data.cases import Array
+    from dicot.store.vectors import Vectors
 
 
 def segment(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the stretches.")],
     least: Annotated[str, typer.Option(help="How long a stretch is at least, such as 5s.")] = "5s",
-    labels: Annotated[
-        Path | None, typer.Option(help="Labels of some windows or ranges: stretches get one of these labels.")
-    ] = None,
-    head: Annotated[
-        Path | None, typer.Option(help="A classifier that `dicot classify --save` wrote, in place of labels.")
-    ] = None,
-    features: Features = None,
+    labels: Annotated[Path | None, typer.Option(help="A file of labels: stretches get one of these.")] = None,
+    head: Annotated[Path | None, typer.Option(help="What `dicot classify --save` wrote, in place of labels.")] = None,
+    features: opt.Features = None,
     data: opt.Series = None,
-    penalty: Annotated[float | None, typer.Option(min=0, help="Without labels: more gives fewer stretches.")] = None,
     clusters: Annotated[int | None, typer.Option(min=1, help="Without labels: how many clusters at most.")] = None,
 ) -> None:
     """Cut the recordings of VECTORS into stretches of one activity.
@@ -31,15 +31,12 @@ def segment(
     Without labels: where the vectors change; stretches that are alike get the same cluster number. With labels or a
     head: by the classifier's probabilities along time, without stretches that are shorter than --least.
     """
-    import numpy as np
-    import pandas as pd
-
     from dicot.core.errors import naming
     from dicot.data.reading import seconds_of
     from dicot.model.fewlabels import FewLabelClassifier, Head
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.features import LEVELS, VECTOR
-    from dicot.use.segments import PENALTY, agreed, segment_labels
+    from dicot.use.segments import agreed, segment_labels
     from dicot.use.segments import segment as cut
 
     check_out(out, TABLES)
@@ -49,18 +46,16 @@ def segment(
     if head is not None and features not in (None, VECTOR):
         raise InputError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
     told = labels or head
-    if told is not None and (penalty is not None or clusters is not None):
-        raise InputError("--penalty and --clusters are for stretches without labels. Leave them out.")
+    if told is not None and clusters is not None:
+        raise InputError("--clusters is for stretches without labels. Leave it out.")
     known = read_vectors(vectors, finite=True)
     with naming(vectors):
         place = known.places()
-    kind, levels = (VECTOR, None) if head is not None else levels_for(features, vectors, known, data)
+    kind, levels = (VECTOR, None) if head is not None else opt.levels_for(features, vectors, known, data)
     if head is not None:
-        with naming(head):
-            loaded = Head.load(head)
-            if loaded.n_features != known.x.shape[1] or len({loaded.model, known.model} - {None}) > 1:
-                raise InputError(f"it was fitted to vectors of another model than {vectors}. Name one of these.")
-            p, classes = loaded.predict_proba(known.x), loaded.classes
+        loaded = Head.load(head)
+        opt.check_models(head, loaded.model, loaded.n_features, vectors, known)
+        p, classes = loaded.predict_proba(known.x), loaded.classes
     elif labels is not None:
         given = opt.labels_of(vectors, known, labels)
         with naming(labels):
@@ -71,28 +66,27 @@ def segment(
     with naming(vectors):
         if told is None:
             x, beside = (levels, None) if kind == LEVELS else (known.x, levels)
-            table = cut(
-                x,
-                *place,
-                levels=beside,
-                least=seconds,
-                clusters=clusters,
-                penalty=PENALTY if penalty is None else penalty,
-            )
+            table = cut(x, *place, levels=beside, least=seconds, clusters=clusters)
         else:
             table = segment_labels(p, classes, *place, least=seconds)
+    title = "cluster" if told is None else "label"
+    lasting = (table["end"] - table["start"]).groupby(table[title]).agg(["size", "sum"])
+    shown = lasting.sort_values("sum", ascending=False, kind="stable").head(20)
+    show_columns({title: shown.index, "stretches": shown["size"], "seconds": shown["sum"].round(1)})
+    typer.echo(f"{len(known)} windows: {len(table)} stretches, {len(lasting)} {title}(s); judged by: {kind}.")
+    write_columns(out, dated(table, known))
+    typer.echo(f"Wrote {out}")
+
+
+def dated(table: "DataFrame", known: "Vectors") -> "dict[str, Array]":
+    """Return the columns of stretches, with UTC times where the recordings have them."""
+    import numpy as np
+    import pandas as pd
+
     columns = {str(name): table[name].to_numpy() for name in table}
     if began := known.begun():
         zero = np.array([began.get(str(name), np.nan) for name in columns["recording"]])
         times = {name: pd.to_datetime((zero + columns[name]) * 1e6, unit="us") for name in ("start", "end")}
-        dated = {f"{name}_time": values.round("us").to_numpy("M8[us]") for name, values in times.items()}
-        columns = {**{name: columns.pop(name) for name in ("recording", "start", "end")}, **dated, **columns}
-    title = "cluster" if told is None else "label"
-    lasting = (table["end"] - table["start"]).groupby(table[title]).agg(["size", "sum"])
-    shown = lasting.sort_values("sum", ascending=False, kind="stable").head(20)
-    show_columns(
-        {title: shown.index, "stretches": shown["size"], "seconds": [f"{value:.1f}" for value in shown["sum"]]}
-    )
-    typer.echo(f"{len(known)} windows: {len(table)} stretches, {len(lasting)} {title}(s); judged by: {kind}.")
-    write_columns(out, columns)
-    typer.echo(f"Wrote {out}")
+        utc = {f"{name}_time": values.round("us").to_numpy("M8[us]") for name, values in times.items()}
+        columns = {**{name: columns.pop(name) for name in ("recording", "start", "end")}, **utc, **columns}
+    return columns

@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dicot.data.cases import Array
     from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
+    from dicot.store.series import Series
     from dicot.store.vectors import Vectors
 
 
@@ -121,35 +122,46 @@ def draw(
     known: "Vectors",
     rows: Mapping[int, Mapping[str, str]],
     data: str | None,
-    marked: int | None = None,
+    marked: Container[int] = (),
     shades: "Mapping[int, Array] | None" = None,
     figure: str = "",
     first: "Sequence[DrawnWindow]" = (),
 ) -> None:
     """Write the page: a figure, `first`, and the windows of these rows with what is said of each and shades."""
     from dicot.core.storage import write_atomic
-    from dicot.judge.report.page import DrawnWindow, windows_page
+    from dicot.judge.report.page import windows_page
     from dicot.store.series import series_of
 
-    series: Any = series_of(known, data, {}, path=vectors) if rows else None
+    series = series_of(known, data, {}, path=vectors) if rows else None
+    shown = [*first, *([] if series is None else drawn_windows(vectors, known, series, rows, marked, shades))]
+    channels = () if series is None else series.channels
+    command = shlex.join(["dicot", *sys.argv[1:]])
+    facts = {"vectors": vectors, "version": f"dicot {__version__}", "command": command}
+    write_atomic(plot, windows_page(title, lead, shown, channels, facts, figure).encode())
+    typer.echo(f"Wrote {plot}")
+
+
+def drawn_windows(
+    vectors: Path,
+    known: "Vectors",
+    series: "Series",
+    rows: Mapping[int, Mapping[str, str]],
+    marked: Container[int] = (),
+    shades: "Mapping[int, Array] | None" = None,
+) -> "list[DrawnWindow]":
+    """Return windows as a page draws them, with what is said of each."""
+    from dicot.judge.report.page import DrawnWindow
+
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
-    shown = [*first]
+    unit, shown = " s" if known.source is not None and known.source.rate else "", []
     for row, facts in rows.items():
         said = {name: cell(values[row]) for name, values in about.items() if cell(values[row])}
-        title_of, span = f"row {row}", ("", "")
+        title, span = f"row {row}", ("", "")
         if known.recording is not None and known.start is not None and known.end is not None:
-            unit = " s" if known.source is not None and known.source.rate else ""
             span = f"{known.start[row]:.10g}{unit}", f"{known.end[row]:.10g}{unit}"
-            title_of = f"{known.recording[row]} @ {known.start[row]:.10g}"
+            title = f"{known.recording[row]} @ {known.start[row]:.10g}"
         values = series.window(row)
         if values is None:
-            raise InputError(f"Row {row} of {vectors}, {title_of}: {series.lost[str(known.places()[0][row])]}")
-        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, row == marked, (shades or {}).get(row)))
-    facts_of_page = {
-        "vectors": vectors,
-        "version": f"dicot {__version__}",
-        "command": shlex.join(["dicot", *sys.argv[1:]]),
-    }
-    channels = () if series is None else series.channels
-    write_atomic(plot, windows_page(title, lead, shown, channels, facts_of_page, figure).encode())
-    typer.echo(f"Wrote {plot}")
+            raise InputError(f"Row {row} of {vectors}, {title}: {series.lost[str(known.places()[0][row])]}")
+        shown.append(DrawnWindow(title, values, {**facts, **said}, span, row in marked, (shades or {}).get(row)))
+    return shown

@@ -1,6 +1,5 @@
 """dicot why: which channel and which stretch of time made a window what it is."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,7 +22,7 @@ def why(
             help=f"outlier, a label, or another window as {opt.AT}; default: the likeliest label, or outlier."
         ),
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
+    labels: opt.Labels = None,
     model: Annotated[str | None, typer.Option(help="What embedded VECTORS; default: the model in the box.")] = None,
     plot: opt.Plot = None,
     data: opt.Series = None,
@@ -38,6 +37,7 @@ def why(
 
     from dicot.core.errors import naming
     from dicot.data.labels import labelled
+    from dicot.model.deployed import open_model
     from dicot.store.search import EmbeddingIndex
     from dicot.store.series import series_of
     from dicot.store.vectors import read_vectors
@@ -53,7 +53,7 @@ def why(
     given = None if unlabelled else opt.labels_of(vectors, known, labels)
     asked = opt.row_meant(index, target, "--target") if target is not None and "@" in target else target
     with naming(vectors):
-        embedder = model_behind(known.model, model)
+        embedder = open_model(model_behind(known.model, model))
         series = series_of(known, data, {}, path=vectors)
         order = embedder.preparation_.channel_order(series.channels) or list(range(len(series.channels)))
         values = series.window(row)
@@ -82,4 +82,4 @@ def why(
         shades = np.zeros_like(found.effect)
         shades[order] = found.effect / max(float(np.abs(found.effect).max()), 1e-300)
         lead = [f"What makes the {found.target}: the darker a stretch, the more it adds. Red ones take away from it."]
-        draw(plot, f"Why {window}", lead, vectors, known, drawn, data, marked=row, shades={row: shades})
+        draw(plot, f"Why {window}", lead, vectors, known, drawn, data, marked=[row], shades={row: shades})

@@ -19,6 +19,7 @@ from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
 from dicot.explorer.recording import Recordings
+from dicot.model.deployed import open_model
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.folder import TIMES
 from dicot.store.search import EmbeddingIndex
@@ -266,7 +267,7 @@ class ExplorerWorkspace:
         labels, overlap = self.labels.given().all, self.overlapping(row)
         with self._classifying:
             try:
-                self._embedder = self._embedder or model_behind(self.known.model, self._model)
+                self._embedder = self._embedder or open_model(model_behind(self.known.model, self._model))
             except InputError as error:
                 raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
             order = self._embedder.preparation_.channel_order(series.channels) or list(range(len(values)))

@@ -34,56 +34,38 @@ class Hit:
 
 
 def merge_hits(
-    ranked: Iterable[int], recording: Any, start: Any, end: Any, most: int | None = None
+    ranked: Iterable[int], recording: Any, start: Any, end: Any, most: int | None = None, join: bool = True
 ) -> tuple[list[Hit], int | None]:
-    """Walk through rows, the best first, and join windows of a recording that overlap or touch; the best gives its row.
+    """Walk through rows, the best first; windows of a recording that overlap or touch are one hit, with the best's row.
 
     With `most` the walk ends before the window that would begin another hit than so many; its row is returned too.
+    Without `join` a hit is its best window, and only what overlaps or touches that one is left out.
     """
     hits: dict[int, Hit] = {}
-    of_recording: dict[Any, list[int]] = defaultdict(list)
+    of_recording: dict[Any, list[Hit]] = defaultdict(list)
     for row in ranked:
         own = of_recording[recording[row]]
-        touched = [
-            key for key in own if start[row] <= end[hits[key].last] + TINY and end[row] >= start[hits[key].first] - TINY
-        ]
+        touched = [hit for hit in own if start[row] <= end[hit.last] + TINY and end[row] >= start[hit.first] - TINY]
         if not touched:
             if len(hits) == most:
                 return list(hits.values()), row
             hits[row] = Hit(row, row, row)
-            own.append(row)
-            continue
-        kept = hits[touched[0]]  # the order of a list is that of the ranking
-        kept.windows += 1
-        rows = [row]
-        for key in touched[1:]:  # what lay apart is joined by this window
-            other = hits.pop(key)
-            own.remove(key)
-            kept.windows += other.windows
-            rows += [other.first, other.last]
-        kept.first = min(kept.first, *rows, key=lambda one: start[one])
-        kept.last = max(kept.last, *rows, key=lambda one: end[one])
+            own.append(hits[row])
+        elif join:
+            kept, *others = touched  # the order of a list is that of the ranking
+            for other in others:  # what lay apart is joined by this window
+                own.remove(hits.pop(other.row))
+            rows = [row, *(end_of for hit in touched for end_of in (hit.first, hit.last))]
+            kept.first, kept.last = min(rows, key=lambda one: start[one]), max(rows, key=lambda one: end[one])
+            kept.windows = 1 + sum(hit.windows for hit in touched)
     return list(hits.values()), None
 
 
 def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int) -> list[int]:
-    """Return the first rows of a ranking, without windows that overlap or touch a better one of their recording.
-
-    places : recording, start and end of all windows (N,); None where these are not known
-    """
+    """Return the first rows of a ranking, without windows that overlap or touch a better one of their recording."""
     if places is None:
         return ranked[:most]
-    recording, start, end = places
-    kept: list[int] = []
-    of_recording: dict[Any, list[int]] = defaultdict(list)
-    for row in ranked:
-        own = of_recording[recording[row]]
-        if not any(start[row] <= end[one] + TINY and end[row] >= start[one] - TINY for one in own):
-            own.append(row)
-            kept.append(row)
-            if len(kept) == most:
-                break
-    return kept
+    return [hit.row for hit in merge_hits(ranked, *places, most, join=False)[0]]
 
 
 @final
@@ -133,11 +115,11 @@ class EventDetector:
         drawn = usual[np.linspace(0, len(usual) - 1, min(len(usual), DRAWN)).astype(int)]
         self._parts = [(x[rows], groups[rows], count) for rows, count in ((examples, EXAMPLES), (drawn, ORDINARY))]
         scores = self.scores(x[usual], groups[usual])
-        place = tuple(np.asarray(one)[usual] for one in (recording, start, end))
-        self.hours_ = covered(place[0], place[1], place[2]) / 3600
+        name, begin, stop = (np.asarray(one)[usual] for one in (recording, start, end))
+        self.hours_ = covered(name, begin, stop) / 3600
         allowed = math.floor(self.alarms * self.hours_ + TINY)
         ranked = np.argsort(-scores, kind="stable")
-        _, beyond = merge_hits(ranked.tolist(), place[0], place[1], place[2], allowed)
+        _, beyond = merge_hits(ranked.tolist(), name, begin, stop, allowed)
         self.threshold_ = -math.inf if beyond is None else float(scores[beyond])
         return self
 

@@ -316,45 +316,35 @@ def distances_and_p(detector: EmbeddingOutlierDetector, X: Any) -> tuple[Floats,
     return -scores, detector._p_of(scores)
 
 
-def compare_with_rest(detector: EmbeddingOutlierDetector, X: Any, groups: Any = None) -> tuple[Floats, Floats]:
+def compare_with_rest(
+    detector: EmbeddingOutlierDetector, X: Any, groups: Any = None, normal: Any = None
+) -> tuple[Floats, Floats]:
     """Return (N,) distances and (N,) p-values of cases of which nobody knows yet which are normal.
 
     The cases, or whole groups (N,), are dealt out to five parts. Each part is judged by a copy of the detector that is
     fitted to the other parts, so no case is its own neighbour. What is odd in the other parts is taken as normal there:
     where much is, p-values are too large. Distances of two parts are by two references: order cases by p first.
+    Where some are known as normal, `normal` (N,) of booleans, only these are dealt out, and judge all others together.
     """
     X = check_array(X, dtype=(np.float32, np.float64), input_name="X", estimator="compare_with_rest")
     units = np.arange(len(X)) if groups is None else check_groups(groups, len(X), "groups")
-    names, numbers = np.unique(units, return_inverse=True)
+    dealt = np.ones(len(X), bool) if normal is None else np.asarray(normal, bool)
+    names, numbers = np.unique(units[dealt], return_inverse=True)
     if len(names) < 3:
         what = "cases" if groups is None else "groups"
         raise InputError(f"Comparing {what} with each other needs at least 3 of them; got {len(names)}. Pass more.")
-    parts = min(PARTS, len(names))
-    part = (check_random_state(detector.random_state).permutation(len(names)) % parts)[numbers]
+    part = np.full(len(X), -1)
+    order = check_random_state(detector.random_state).permutation(len(names))
+    part[dealt] = (order % min(PARTS, len(names)))[numbers]
     distances, p = np.empty(len(X)), np.empty(len(X))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
-        for number in range(parts):
-            rest, here = np.flatnonzero(part != number), np.flatnonzero(part == number)
+        for number in np.unique(part).tolist():
+            rest, here = np.flatnonzero(dealt & (part != number)), np.flatnonzero(part == number)
             fitted = clone(detector).fit(X[rest], groups=None if groups is None else units[rest])
             distances[here], p[here] = distances_and_p(fitted, X[here])
     for warning in {warning.category: warning for warning in reversed(caught)}.values():
         warnings.warn(warning.message, stacklevel=2)  # the parts say the same, up to a case or two
-    return distances, p
-
-
-def compare_with(detector: EmbeddingOutlierDetector, X: Any, normal: Any, groups: Any = None) -> tuple[Floats, Floats]:
-    """Return (N,) distances and (N,) p-values of cases of which those in `normal` (N,), booleans, are known as normal.
-
-    The others are judged by all normal ones. These are judged by each other, as `compare_with_rest` does.
-    """
-    X, normal = np.asarray(X), np.asarray(normal, bool)
-    distances, p = np.empty(len(X)), np.empty(len(X))
-    own = None if groups is None else np.asarray(groups)[normal]
-    distances[normal], p[normal] = compare_with_rest(detector, X[normal], own)
-    if not normal.all():
-        fitted = clone(detector).fit(X[normal], groups=own)
-        distances[~normal], p[~normal] = distances_and_p(fitted, X[~normal])
     return distances, p
 
 

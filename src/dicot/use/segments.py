@@ -104,9 +104,8 @@ def segment(
     line = Timeline.of(len(x), recording, start, end)
     z = _directions(x, levels)[line.order]
     unit, shortest = _noise(z, line), line.windows(least)
-    edges = [change_points(z[run], shortest, penalty * unit) + run.start for run in line.runs]
-    bounds = np.concatenate([np.stack([own[:-1], own[1:]], axis=1) for own in edges])
-    table = _table(line, bounds, _clusters(z, bounds, alike * math.sqrt(unit), clusters), "cluster")
+    starts = np.concatenate([change_points(z[run], shortest, penalty * unit)[:-1] + run.start for run in line.runs])
+    table = _table(line, starts, _clusters(z, starts, alike * math.sqrt(unit), clusters), "cluster")
     lasting = (table["end"] - table["start"]).groupby(table["cluster"], sort=False).sum()
     names = {name: number for number, name in enumerate(lasting.sort_values(ascending=False, kind="stable").index, 1)}
     return table.assign(cluster=table["cluster"].map(names))
@@ -143,10 +142,20 @@ def segment_labels(
         if found == length:
             break
         length = found
-    path = np.concatenate(paths)
+    return _labelled(line, p, np.concatenate(paths), classes)
+
+
+def label_runs(probabilities: Any, classes: Sequence[Any], recording: Any, start: Any, end: Any) -> pd.DataFrame:
+    """Join neighbouring windows of one most probable label, without smoothing; the table of `segment_labels`."""
+    p, line = np.asarray(probabilities, np.float64), Timeline.of(len(probabilities), recording, start, end)
+    p = p[line.order]
+    return _labelled(line, p, p.argmax(axis=1), classes)
+
+
+def _labelled(line: Timeline, p: Floats, path: Rows, classes: Sequence[Any]) -> pd.DataFrame:
+    """Return stretches of windows, in the order of time, by the number of the label (N,) of each."""
     starts = np.unique(np.r_[[run.start for run in line.runs], np.flatnonzero(np.diff(path)) + 1])
-    bounds = np.stack([starts, np.r_[starts[1:], len(p)]], axis=1)
-    table = _table(line, bounds, path[starts], "label")
+    table = _table(line, starts, path[starts], "label")
     sums = np.add.reduceat(p[np.arange(len(p)), path], starts)
     return table.assign(label=np.asarray(classes)[path[starts]], probability=sums / table["windows"])
 
@@ -223,13 +232,13 @@ def _noise(z: Floats, line: Timeline) -> float:
     return max(float(np.median(all_apart)) / 2 if len(all_apart) else float(z.var(axis=0).sum()), TINY)
 
 
-def _clusters(z: Floats, bounds: Rows, distance: float, most: int | None) -> Rows:
+def _clusters(z: Floats, starts: Rows, distance: float, most: int | None) -> Rows:
     """Return the cluster of each stretch: means no farther apart, on average over both clusters; or at most so many."""
-    counts = np.diff(bounds, axis=1)
-    means = np.add.reduceat(z, bounds[:, 0], axis=0) / counts
+    counts = np.diff(starts, append=len(z))
+    means = np.add.reduceat(z, starts, axis=0) / counts[:, None]
     if len(means) == 1:
         return np.ones(1, np.intp)
-    longest = np.sort(np.argsort(-counts[:, 0], kind="stable")[:CLUSTERED])
+    longest = np.sort(np.argsort(-counts, kind="stable")[:CLUSTERED])
     how = ("average", distance, "distance") if most is None else ("ward", most, "maxclust")
     found = fcluster(linkage(means[longest], how[0]), *how[1:])
     if len(longest) == len(means):
@@ -238,11 +247,11 @@ def _clusters(z: Floats, bounds: Rows, distance: float, most: int | None) -> Row
     return np.array([np.square(centres - mean).sum(axis=1).argmin() + 1 for mean in means], np.intp)
 
 
-def _table(line: Timeline, bounds: Rows, values: Rows, title: str) -> pd.DataFrame:
+def _table(line: Timeline, starts: Rows, values: Rows, title: str) -> pd.DataFrame:
     """Return stretches as a table; neighbours of one value are joined where no gap is between them."""
-    begins = np.isin(bounds[:, 0], [run.start for run in line.runs])
+    begins = np.isin(starts, [run.start for run in line.runs])
     kept = begins | np.r_[True, values[1:] != values[:-1]]
-    first = bounds[kept, 0]
+    first = starts[kept]
     stop = np.r_[first[1:], len(line.start)]
     middle = np.r_[0, (line.start[1:] + line.end[:-1]) / 2, 0]  # between the centres of two windows of one width
     start = np.where(begins[kept], line.start[first], middle[first])

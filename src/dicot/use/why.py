@@ -17,13 +17,12 @@ from sklearn.linear_model import LogisticRegression
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array
 from dicot.data.labels import as_text, labelled
-from dicot.model.box import BOX
-from dicot.model.deployed import hash_of, new_rows, open_model
+from dicot.model.box import BOX, in_box
+from dicot.model.deployed import OnnxEmbedder, hash_of, new_rows
 from dicot.model.fewlabels import FewLabelClassifier, StandardScale
 from dicot.use.outliers import EmbeddingOutlierDetector
 
 if TYPE_CHECKING:
-    from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
 
 PIECES = 16  # of a channel
@@ -150,13 +149,16 @@ def nearest_labelled(
     return rows[order].tolist(), away[order].tolist()
 
 
-def model_behind(made: str | None, named: str | Path | None = None) -> TimeSeriesEmbedder | OnnxEmbedder:
-    """Load the model that made vectors with this hash: the one that is named, or else one in the box."""
-    for model in BOX if named is None else [named]:
-        if made == hash_of(model) or (made is None and named is not None):
-            return open_model(model)
+def model_behind(made: str | None, named: str | Path | None = None) -> Path:
+    """Find the model that made vectors with this hash: the one that is named, or else one in the box."""
+    for path in map(in_box, BOX if named is None else [named]):
+        if path.exists() and (made == hash_of(path) or (made is None and named is not None)):
+            return path
     which = "do not say which model made them" if made is None else f"were made by the model {made[:12]}"
-    which += ". It does not come with dicot." if named is None else f", and {named} is another one."
+    if named is None:
+        which += ". It does not come with dicot."
+    else:
+        which += f", and {named} is another one." if in_box(named).exists() else f", and there is none at {named}."
     raise InputError(f"The vectors {which} Name the model that embedded them (--model).")
 
 
