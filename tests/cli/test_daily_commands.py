@@ -73,7 +73,9 @@ def test_one_argument_says_all_and_new_recordings_are_added(made: Path, tmp_path
 def test_what_does_not_fit_the_classifier_is_refused(made: Path, tmp_path: Path) -> None:
     head, out = tmp_path / "head.safetensors", tmp_path / "p.parquet"
     shutil.copy(made / "head.safetensors", head)
-    with pytest.raises(InputError, match=r"head\.safetensors: The vectors were made by the model .*another one.*--model"):
+    with pytest.raises(
+        InputError, match=r"head\.safetensors: The vectors were made by the model .*another one.*--model"
+    ):
         dicot("predict", head, made / "new", "--out", out, "--model", "dicot-base")
     slow = record(tmp_path / "slow", "t")
     pd.read_csv(slow / "t.csv")[::2].to_csv(slow / "t.csv", index=False)

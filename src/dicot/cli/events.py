@@ -15,9 +15,7 @@ def events(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the events that are found.")],
     labels: opt.Labels = None,
-    known_only: Annotated[
-        bool, typer.Option("--known-only", help="Only windows with another label count as ordinary.")
-    ] = False,
+    known_only: Annotated[bool, typer.Option("--known-only", help="Windows without a label are not ordinary.")] = False,
     alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
     features: opt.Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
@@ -43,15 +41,13 @@ def events(
     given = as_text(opt.labels_of(vectors, known, labels))
     event = given == label
     if not event.any():
-        raise InputError(
-            f"{labels or vectors} has no label {label[:40]!r}. {did_you_mean(label, set(given.tolist()) - {''})}"
-        )
-    ordinary = ~event & ~beside(event, *place) & ((given != "") if known_only else np.ones(len(event), bool))
+        there = did_you_mean(label, set(given.tolist()) - {""})
+        raise InputError(f"{labels or vectors} has no label {label[:40]!r}. {there}")
+    ordinary = ~event & ~beside(event, *place) & ((given != "") | (not known_only))
     kind, levels = opt.levels_for(features, vectors, known, data)
     (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
-    unit = next(
-        (one for one in (known.group, place[0]) if one is not None and len(np.unique(one[event])) > 1), None
-    )  # a window is judged without its own group or recording, where examples of others remain
+    # A window is judged without its own group or recording, where examples of others remain.
+    unit = next((one for one in (known.group, place[0]) if one is not None and len(np.unique(one[event])) > 1), None)
     with naming(labels or vectors):
         model = EventDetector(alarms).fit(x, event, ordinary, *place, groups=unit)
     scores = model.scores(x, np.arange(len(x)) if unit is None else unit)

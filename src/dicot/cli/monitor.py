@@ -22,14 +22,10 @@ def monitor(
     new: Annotated[Path, typer.Argument(help="Vectors or predictions of what is new, by the same model.")],
     out: Annotated[Path, typer.Option(help="The page, an .html.")],
     by: Annotated[str | None, typer.Option(help="Compare parts of NEW: recording, group, label, week or day.")] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="What belongs together: group, recording, week, day or window.")
-    ] = None,
+    unit: Annotated[str | None, typer.Option(help="What is exchanged: group, recording, week, day or window.")] = None,
     head: Annotated[Path | None, typer.Option(help="A saved classifier: compare shares of predicted classes.")] = None,
     alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
-    top: Annotated[
-        int, typer.Option(min=0, help="How many windows to draw; 0: none, where recordings are not at hand.")
-    ] = 9,
+    top: Annotated[int, typer.Option(min=0, help="How many windows to draw; 0 needs no recordings.")] = 9,
     data: opt.Series = None,
 ) -> None:
     """Compare NEW with REFERENCE: distances, shares of classes, a test for a change, and a page with pictures.
@@ -54,37 +50,33 @@ def monitor(
     if head is not None:
         kept = Head.load(head)
         opt.check_models(head, kept.model, kept.n_features, new, now)
-        before, after = (np.array(kept.classes)[kept.predict_proba(one.x).argmax(axis=1)] for one in (old, now))
-        classes = before, after
+        before, after = (kept.predict_proba(one.x).argmax(axis=1) for one in (old, now))
+        classes = np.array(kept.classes)[before], np.array(kept.classes)[after]
         own = {*((kept.source or {}).get("data", ()))} & {*(() if old.source is None else old.source.data)}
         if own:
             opt.warn(f"{head} was trained with {reference}, so shares of its predictions are shown and not tested.")
     unit = unit or _usual_unit(old, now)
     units = None if unit == "window" else (_values(reference, old, unit), _values(new, now, unit))
-    how: dict[str, Any] = {"units": units, "classes": None if by == "label" else classes, "alpha": alpha}
-    how["test_classes"] = not own
-    if by is not None:
-        how["parts"] = _values(new, now, by)
-    if by == "label":
-        how["reference_parts"] = _values(reference, old, by)
+    parts = None if by is None else _values(new, now, by)
+    same = _values(reference, old, by) if by == "label" else None
+    how: dict[str, Any] = {"classes": None if by == "label" else classes, "test_classes": not own, "alpha": alpha}
     with naming(reference):
-        found = compare(old.x, now.x, **how)
+        found = compare(old.x, now.x, units=units, parts=parts, reference_parts=same, **how)
     told, said = columns_of(found, unit), verdict(found, unit)
     show_columns(told)
     typer.echo(said)
     order = np.lexsort((-found.distance, found.outlier_p))
     if now.recording is not None:  # the first of each recording
         order = order[np.sort(np.unique(now.recording[order], return_index=True)[1])]
-    texts = {"p": found.outlier_p.round(3).astype(str), "distance": found.distance.round(2).astype(str)}
-    rows = {row: {name: str(values[row]) for name, values in texts.items()} for row in order[:top].tolist()}
+    facts = [("p", found.outlier_p), ("distance", found.distance)]
+    rows = {row: {name: f"{values[row]:.3f}" for name, values in facts} for row in order[:top].tolist()}
     lead = [said, f"Reference: {reference}, {len(old)} windows. New: {new}, {len(now)} windows."]
-    lead += [
-        ", ".join(f"{name} {text}" for name, text in zip(told, row, strict=True))
-        for row in zip(*told.values(), strict=True)
-    ]
-    lead += ["Below: the new windows that lie farthest from the reference, one of each recording."] * bool(rows)
-    figure = drift_figure(found)
-    draw(out, f"{new.name} against {reference.name}", lead, new, now, rows, data, figure=figure)
+    for row in zip(*told.values(), strict=True):
+        lead.append(", ".join(f"{name} {text}" for name, text in zip(told, row, strict=True)))
+    if rows:
+        lead.append("Below: the new windows that lie farthest from the reference, one of each recording.")
+    title, figure = f"{new.name} against {reference.name}", drift_figure(found)
+    draw(out, title, lead, new, now, rows, data, figure=figure)
     if found.alarms():
         raise typer.Exit(ALARM)
 
@@ -93,9 +85,7 @@ def _usual_unit(old: "Vectors", new: "Vectors") -> str:
     """Return groups where none is in both, or else recordings."""
     groups = [set() if one.group is None else set(one.group.tolist()) for one in (old, new)]
     if old.recording is None or new.recording is None:
-        raise InputError(
-            "The files do not say which windows belong together. If each counts for itself: --unit window."
-        )
+        raise InputError("The files do not say which windows belong together. If each counts alone: --unit window.")
     return "group" if all(groups) and not groups[0] & groups[1] and groups[0] != set(old.recording) else "recording"
 
 

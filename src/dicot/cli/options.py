@@ -135,15 +135,8 @@ class Settings:
         """Write those of these settings that were given as a command has them."""
         options = inspect.signature(_reading_options).parameters
         given = [(name, text) for name, text in self.texts.items() if name in names]
-        return [word for name, text in given for word in (_option(name, text) if name in options else _set(name, text))]
-
-
-def _option(name: str, text: str) -> tuple[str, str]:
-    return f"--{name}", text
-
-
-def _set(name: str, text: str) -> tuple[str, str]:
-    return "--set", f"{name}={text}"
+        pairs = [(f"--{name}", text) if name in options else ("--set", f"{name}={text}") for name, text in given]
+        return [word for pair in pairs for word in pair]
 
 
 def _value(name: str, text: str) -> Any:

@@ -20,9 +20,7 @@ def root() -> None:
 def select(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="The .parquet or .npz to write.")],
-    where: Annotated[
-        list[str] | None, typer.Option(help="COLUMN=VALUE[,VALUE], COLUMN!=VALUE or COLUMN>=NUMBER; repeat: all hold.")
-    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help="label=walk,run, label!=fall* or start>=60; repeat.")] = None,
     rows: Annotated[Path | None, typer.Option(help="Only those of a .csv, such as an export of the explorer.")] = None,
 ) -> None:
     """Write the windows of VECTORS that fulfil all conditions: by recording, group, label, start, end and so on.

@@ -13,15 +13,8 @@ LISTED = 5  # pieces
 
 def why(
     vectors: opt.VectorsArgument,
-    window: Annotated[
-        str, typer.Argument(metavar=opt.AT, help="The window to explain, such as monday@12.5; or a row.")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help=f"outlier, a label, or another window as {opt.AT}; default: the likeliest label, or outlier."
-        ),
-    ] = None,
+    window: Annotated[str, typer.Argument(metavar=opt.AT, help="The window, such as monday@12.5; or a row.")],
+    target: Annotated[str | None, typer.Option(help=f"outlier, a label, or {opt.AT}; default: the likeliest.")] = None,
     labels: opt.Labels = None,
     model: Annotated[str | None, typer.Option(help="What embedded VECTORS; default: the model in the box.")] = None,
     plot: opt.Plot = None,

@@ -72,18 +72,9 @@ def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int
 class EventDetector:
     """Score windows by how much nearer they lie to a few examples of an event than to ordinary windows.
 
-    The score of a window is the logarithm of its mean distance to its five nearest ordinary windows over that to its
-    three nearest examples, both of other groups than its own. Its threshold is such that ordinary windows give at most
-    `alarms` hits per hour, each judged without its own group.
-
-    Parameters
-    ----------
-    alarms : hits per hour of ordinary time that are allowed
-
-    Attributes
-    ----------
-    threshold_ : windows with a higher score are hits
-    hours_ : of ordinary time that the threshold was found on
+    A score is the logarithm of the mean distance to the five nearest ordinary windows over that to the three nearest
+    examples, both of other groups. Windows above `threshold_` are hits: it is such that ordinary windows, each judged
+    without its own group, give at most `alarms` hits per hour of the `hours_` that they last.
     """
 
     threshold_: float
@@ -99,8 +90,8 @@ class EventDetector:
     ) -> "EventDetector":
         """Learn from windows x (N, F), of which `event` (N,) are examples and `ordinary` (N,) are none, of booleans.
 
-        recording, start, end : (N,) where the windows lie; `start` and `end` in seconds
-        groups : (N,) whose windows these are, such as a person; None: a window is judged without itself only
+        They lie in `recording` (N,) from `start` to `end` (N,), in seconds. `groups` (N,) says whose they are; with
+        None a window is judged without itself only.
         """
         x = np.asarray(x, np.float64)
         event, ordinary = np.asarray(event, bool), np.asarray(ordinary, bool) & ~np.asarray(event, bool)
@@ -124,10 +115,7 @@ class EventDetector:
         return self
 
     def scores(self, x: Any, groups: Any = None) -> Floats:
-        """Return (N,) the scores of windows, the higher the more like the event.
-
-        groups : (N,) as in `fit`; a window is not compared with those of its own group. None: they are of new ones
-        """
+        """Return (N,) scores, the higher the more like the event; a window is not compared with its own group (N,)."""
         x = np.asarray(x, np.float64)
         out = np.empty(len(x))
         step = max(1, AT_ONCE // sum(len(part) for part, _, _ in self._parts))

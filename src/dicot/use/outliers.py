@@ -45,11 +45,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     average over their draw; the share varies around this by about sqrt(alpha * (1 - alpha) / n).
 
     Cases of new people or machines are not exchangeable with others of known ones: pass `groups`, and whole groups are
-    held out, two at least. A p-value then allows for how much these differ from each other: a new group is taken to lie
-    as far out as one drawn from a normal distribution of theirs, by Student's t for so few (of the logarithm of the
-    distance that a tenth of a group exceeds). So few groups that differ flag little, and one alone flags nothing. This
-    is an approximation, no bound: in simulations at alpha = 0.05, 1 to 5 % of normal cases of new groups were flagged
-    where groups differ by a normal distribution, and up to 8 % where a few differ far more than the others.
+    held out, two at least. A p-value then allows for how much these differ, by Student's t for so few: few groups that
+    differ flag little, and one alone flags nothing. This is an approximation, no bound: in simulations at alpha = 0.05,
+    1 to 5 % of normal cases of new groups were flagged, and up to 8 % where a few differ far more than the others.
 
     An encoder that was trained on the calibration cases makes them look more normal than new ones. Pass `held_out` to
     `fit` to calibrate with cases that the encoder has not seen.
@@ -59,14 +57,11 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     n_neighbors : of a case in the reference part
     metric : "euclidean" or "cosine"
     distance : from the reference part: "kth", to the farthest of the neighbours; "mean", to all of them on average;
-        "relative", the latter as a multiple of how far the neighbours lie from theirs, which makes cases comparable
-        where the reference is dense and where it is thin; the time of `fit` then grows with the square of its size.
-        With groups, these are their neighbours in other groups
-    standardise : give every feature mean 0 and deviation 1 over the reference part; one that is constant there is
-        only shifted
+        "relative", the latter as a multiple of how far the neighbours lie from theirs (in other groups, where there are
+        some); the time of `fit` then grows with the square of the reference's size
+    standardise : give every feature mean 0 and deviation 1 over the reference part; constant ones are only shifted
     alpha : the share of false alarms that `predict` may raise
-    calibration : the share of the cases (of the groups, where there are some, but two at least) that is held out, or
-        their number
+    calibration : the share of the cases (or of the groups, two at least) that is held out, or their number
     random_state : draws what is held out
 
     Attributes

@@ -69,9 +69,9 @@ class Timeline(NamedTuple):
 
 def segment(
     x: Any,
-    recording: Any = None,
-    start: Any = None,
-    end: Any = None,
+    recording: Any,
+    start: Any,
+    end: Any,
     *,
     levels: Any = None,
     least: float = LEAST,
@@ -81,23 +81,18 @@ def segment(
 ) -> pd.DataFrame:
     """Cut recordings into stretches where their embeddings change, and number stretches that are alike.
 
-    The change points of a recording are those with the least sum of squared distances to the mean of each stretch plus
-    `penalty` for each change: exactly, by dynamic programming, for stretches of up to 1,000 windows. What a change must
-    be worth is measured by the median difference of neighbouring windows that do not overlap. Stretches whose means are
-    near to each other (average linkage) get one number, and are joined where they touch. Cluster 1 lasts longest.
-
-    Returns a table with the columns recording, start, end, windows and cluster, in the order of time. A boundary lies
-    in the middle between the centres of two windows; where windows do not overlap, it is where they meet.
+    The stretches have the least sum of squared distances to their means plus a penalty for each change, in multiples of
+    how much neighbouring windows differ. Those with means near to each other get one number (average linkage), and are
+    joined where they touch; cluster 1 lasts longest. A boundary lies in the middle between the centres of two windows.
+    Returns a table with the columns recording, start, end, windows and cluster, in the order of time.
 
     Parameters
     ----------
     x : (N, F) embeddings of windows, in any order
-    recording : (N,) which recording each is of; None where all are of one
-    start, end : (N,) in seconds
+    recording, start, end : (N,) where they lie; start and end in seconds; recording None where all are of one
     levels : (N, L) what `level_statistics` says of each window, to weigh as much as the embeddings; or None
     least : seconds that a stretch lasts at least; a recording that is shorter is one stretch
-    penalty : higher values give fewer stretches
-    alike : higher values give fewer clusters
+    penalty, alike : higher values give fewer stretches, and fewer clusters
     clusters : how many there are at most, where that is known; `alike` then does not matter
     """
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="segment")
@@ -112,21 +107,12 @@ def segment(
 
 
 def segment_labels(
-    probabilities: Any,
-    classes: Sequence[Any],
-    recording: Any = None,
-    start: Any = None,
-    end: Any = None,
-    *,
-    least: float = LEAST,
+    probabilities: Any, classes: Sequence[Any], recording: Any, start: Any, end: Any, *, least: float = LEAST
 ) -> pd.DataFrame:
     """Cut recordings into stretches of one label by the probabilities (N, K) of their windows: Viterbi's best path.
 
-    A path may change its label after `least` seconds. The chance to stay is estimated: as if stretches were four times
-    as long as they must be, then by the mean length of those that are found, until it rests.
-
-    Returns a table with the columns recording, start, end, windows, label and probability, the mean of the label's over
-    its windows; in the order of time.
+    A path may change its label after `least` seconds. The chance to stay is estimated by the mean length of stretches.
+    Returns a table with the columns recording, start, end, windows, label and its mean probability.
     """
     p = check_array(probabilities, dtype=np.float64, input_name="probabilities", estimator="segment_labels")
     if p.shape[1] != len(classes):

@@ -139,13 +139,11 @@ def target_of(
     return Explained(f"probability of {head.classes_[best]}", lambda z: head.predict_proba(scale(z))[:, best], rows)
 
 
-def nearest_labelled(
-    x: Array, row: int, labels: Array, leave_out: Any = (), k: int = 3
-) -> tuple[list[int], list[float]]:
-    """Return the k rows nearest to a window that have a label, and their cosine distances; not those to leave out."""
+def nearest_labelled(x: Array, row: int, labels: Array, leave_out: Any = ()) -> tuple[list[int], list[float]]:
+    """Return the three rows nearest to a window that have a label, and their distances; not those to leave out."""
     rows = np.setdiff1d(np.flatnonzero(labelled(labels)), [row, *leave_out])
     away = _cosine(x[rows], x[row])
-    order = np.argsort(away, kind="stable")[:k]
+    order = np.argsort(away, kind="stable")[:3]
     return rows[order].tolist(), away[order].tolist()
 
 

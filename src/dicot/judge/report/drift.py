@@ -51,9 +51,7 @@ def drift_figure(found: Comparison) -> str:
         if most.shares:
             panels[1].set_yticks(np.arange(len(most.shares)) + 0.2, [legend_text(name) for name in most.shares])
             panels[1].set(xlabel="% of the windows", title=f"Classes {most.part}")
-        panels[0].set(
-            xlabel="distance", ylabel="% of the windows", title="Distance to held-out windows of the reference"
-        )
+        panels[0].set(xlabel="distance to the reference", ylabel="% of the windows")
         panels[0].legend(frameon=False)
 
     return svg(draw, (7.2, sum(heights)), "What has changed against the reference")
