@@ -188,16 +188,8 @@ def test_columns_of_a_long_table_are_put_in_order(tmp_path: Path) -> None:
     dicot("pretrain", tmp_path / "a.csv", *table, "--out", tmp_path / "model", *SMALL)
     made = []
     for name in ("a", "b"):
-        dicot(
-            "embed",
-            tmp_path / "model",
-            tmp_path / f"{name}.csv",
-            *table,
-            "--out",
-            tmp_path / "v.npz",
-            "--device",
-            "cpu",
-        )
+        embed = ["embed", tmp_path / "model", tmp_path / f"{name}.csv", *table, "--out", tmp_path / "v.npz"]
+        dicot(*embed, "--device", "cpu")
         made.append(read_vectors(tmp_path / "v.npz").x)
     np.testing.assert_array_equal(*made)
     (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text().replace("id,t,y", "id,t,z"))

@@ -12,7 +12,6 @@ from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
-    from dicot.store.vectors import Vectors
 
 
 def outliers(
@@ -67,7 +66,7 @@ def outliers(
             )
             if not is_normal.any():
                 raise InputError("no window is normal by all conditions together. Leave one out.")
-            together = _held_together(known, is_normal)
+            together = known.held_together(3, is_normal)
             x = known.x if alone else judged_by(kind, known.x, levels, is_normal)[0]
             distance, p = compare_with_rest(detector, x, None if together is None else together[1], is_normal)
         typer.echo(
@@ -117,17 +116,6 @@ def outliers(
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
         draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
-
-
-def _held_together(known: "Vectors", normal: "Array") -> "tuple[str, Array] | None":
-    """Return what belongs together, where the normal windows have at least three of it."""
-    import numpy as np
-
-    for one in (known, replace(known, group=None)):
-        together = one.held_together(3)
-        if together is not None and len(np.unique(together[1][normal])) >= 3:
-            return together
-    return None
 
 
 def _how(together: "tuple[str, Array] | None") -> str:

@@ -56,9 +56,7 @@ def predict(
     embedder = load_embedder(path, device, missing=reading.get("missing"))
     source = DataSource(data, None, own | reading)
     if not source.recorded:
-        raise InputError(
-            f"{head} was trained with cases of a file, not with recordings. Say how to cut these: --window."
-        )
+        raise InputError(f"{head} was trained with cases, not with recordings. Say how to cut these: --window.")
     like = None if made is None or made.channels is None else (made.channels, made.rate)
     columns: dict[str, Array] = {}
 

@@ -140,14 +140,11 @@ class EventDetector:
 
 
 def covered(recording: Array, start: Array, end: Array) -> float:
-    """Return the seconds that lie in at least one window."""
+    """Return the seconds that lie in at least one window; all windows are of one length."""
     order = np.lexsort((start, recording))
     names, starts, ends = recording[order], start[order], end[order]
-    total = 0.0
-    for rows in np.split(np.arange(len(order)), np.flatnonzero(names[1:] != names[:-1]) + 1):
-        until = np.maximum.accumulate(np.r_[-np.inf, ends[rows][:-1]])
-        total += float(np.maximum(0.0, ends[rows] - np.maximum(starts[rows], until)).sum())
-    return total
+    following = np.where(names[1:] == names[:-1], starts[1:], np.inf)
+    return float(np.sum(np.minimum(ends, np.r_[following, np.inf]) - starts))
 
 
 def beside(event: Array, recording: Array, start: Array, end: Array) -> NDArray[np.bool_]:
