@@ -1,5 +1,6 @@
 """dicot classify: a label for every window, learnt from a few, and how far it can be trusted."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +35,6 @@ def classify(
 
     from dicot.core.errors import naming
     from dicot.model.fewlabels import FewLabelClassifier, check_head_file
-    from dicot.store.predictions import head_for
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.accuracy import honest_accuracy
 
@@ -72,7 +72,9 @@ def classify(
         write_columns(out, {**part, **about, **said, **chances})
         typer.echo(f"Wrote {out}")
     if save is not None:
-        typer.echo(f"Wrote {head_for(model.head_, known).save(save)}")
+        # A classifier knows the model of its vectors, and how recordings were cut for them.
+        source = None if known.source is None else replace(known.source, recordings={}).to_dict()
+        typer.echo(f"Wrote {replace(model.head_, model=known.model, source=source).save(save)}")
 
 
 def _class_numbers(source: Path, given: "Array") -> "Array":

@@ -1,7 +1,7 @@
 """dicot predict: a saved classifier on new recordings, without learning anything from them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
+    from dicot.store.vectors import MadeOf
 
 
 @opt.reads
@@ -38,7 +39,6 @@ def predict(
 
     from dicot.core.errors import naming
     from dicot.model.fewlabels import Head
-    from dicot.store.predictions import reading_of
     from dicot.store.vectors import COLUMNS, MadeOf, check_out, read_vectors, write_columns, write_vectors
     from dicot.use.segments import label_runs
     from dicot.use.why import model_behind
@@ -51,10 +51,9 @@ def predict(
     kept = Head.load(head)
     with naming(head):
         made = None if kept.source is None else MadeOf.from_dict(kept.source)
-        own = reading_of(made)
         path = model_behind(kept.model, model or (None if made is None else made.at or None))
     embedder = load_embedder(path, device, missing=reading.get("missing"))
-    source = DataSource(data, None, own | reading)
+    source = DataSource(data, None, _as_trained(made) | reading)
     if not source.recorded:
         raise InputError(f"{head} was trained with cases, not with recordings. Say how to cut these: --window.")
     like = None if made is None or made.channels is None else (made.channels, made.rate)
@@ -78,3 +77,15 @@ def predict(
         merged = label_runs(chances, kept.classes, *known.places())
         write_columns(ranges, dated(merged, known))
         typer.echo(f"Wrote {ranges}: {len(merged)} ranges")
+
+
+def _as_trained(made: "MadeOf | None") -> dict[str, Any]:
+    """Return how new recordings are read: as those of the classifier, but for labels and who they are of.
+
+    A group stays where a column has it: it may tell the recordings of a file apart.
+    """
+    if made is None or made.kind != "recordings":
+        return {}
+    told = {"label", "names", "table", *(["group"] if {"names", "table"} & made.options.keys() else [])}
+    channels = {} if made.channels is None else {"channels": list(made.channels)}
+    return {name: value for name, value in made.options.items() if name not in told} | channels

@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.tables import check_plot, draw, drawn_windows, show_columns
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, lookup
 
 if TYPE_CHECKING:
     from dicot.store.series import Series
@@ -35,6 +35,7 @@ def search(
     """
     import numpy as np
 
+    from dicot.data.labels import as_text
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
     from dicot.store.series import series_of
@@ -57,9 +58,13 @@ def search(
     asked, series = (known, None) if other is None else _asked(other, vectors, known, model)
     own = index if other is None else EmbeddingIndex(asked.x, **asked.columns())
     rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
+    wanted: Any = None if groups is None else opt.names_in(groups)
+    if wanted is not None and known.group is not None:  # names are text, and groups may be numbers
+        held = np.unique(known.group)
+        wanted = [lookup(dict(zip(as_text(held).tolist(), held.tolist(), strict=True)), one, "group") for one in wanted]
     filters: dict[str, Any] = {
         "leave_out": None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
-        "groups": None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
+        "groups": wanted,
         "after": after,
         "before": before,
     }
@@ -77,12 +82,12 @@ def search(
     show_columns({"row": nearest, "distance": nearest.values(), **about})
     if plot is not None:
         lead = [f"What was asked for, and the {len(nearest)} hits nearest by {metric} distance, nearest first."]
-        wanted = {row: {"distance": "0, asked for"} for row in rows}
+        like_this = {row: {"distance": "0, asked for"} for row in rows}
         shown, first = {number: {"distance": text} for number, text in nearest.items()}, []
         if other is None:
-            shown = wanted | shown
+            shown = like_this | shown
         else:
-            first = drawn_windows(other, asked, series or series_of(asked, None, {}, path=other), wanted, rows)
+            first = drawn_windows(other, asked, series or series_of(asked, None, {}, path=other), like_this, rows)
         draw(
             plot, f"Windows like {like or other}", lead, vectors, known, shown, data, () if other else rows, first=first
         )
@@ -104,15 +109,3 @@ def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "
     cut = windows_like(known.source, other)
     embedder = open_model(model_behind(known.model, model or known.source.at or None))
     return Vectors(embedder.transform(cut), cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)
-
-
-def _like_stored(names: tuple[str, ...], stored: Any) -> Any:
-    """Turn names of groups into numbers where the file has numbers."""
-    import numpy as np
-
-    if stored is None or stored.dtype.kind not in "iuf":
-        return list(names)
-    try:
-        return np.array(names, float).astype(stored.dtype)
-    except ValueError as error:
-        raise InputError(f"The groups of this file are numbers; got --groups {','.join(names)}.") from error

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
-from dicot.data.cases import Array
+from dicot.data.cases import Array, pieces
 from dicot.data.labels import check_groups
 
 Floats = NDArray[np.float64]
@@ -19,7 +19,6 @@ Rows = NDArray[np.intp]
 # Chosen on training subjects of SisFall and HAPT: python -m benchmarks.events --choose
 EXAMPLES, ORDINARY = 3, 5  # the nearest of each, whose mean distance counts
 DRAWN = 2_000  # ordinary windows that a window is compared with
-AT_ONCE = 2**24  # distances in memory
 TINY = 1e-6
 
 
@@ -118,19 +117,17 @@ class EventDetector:
         """Return (N,) scores, the higher the more like the event; a window is not compared with its own group (N,)."""
         x = np.asarray(x, np.float64)
         out = np.empty(len(x))
-        step = max(1, AT_ONCE // sum(len(part) for part, _, _ in self._parts))
-        for at in range(0, len(x), step):
-            z = x[at : at + step]
-            logs = []
+        for rows in pieces((len(x), sum(len(part) for part, _, _ in self._parts))):
+            z, logs = x[rows], []
             for part, of, count in self._parts:
                 squares = (z**2).sum(axis=1)[:, None] + (part**2).sum(axis=1) - 2 * z @ part.T
                 if groups is not None:
-                    squares[np.asarray(groups)[at : at + step, None] == of] = np.inf
+                    squares[np.asarray(groups)[rows, None] == of] = np.inf
                 count = min(count, len(part))
                 near = np.sqrt(np.maximum(np.partition(squares, count - 1, axis=1)[:, :count], 0))
                 finite = np.isfinite(near)
                 logs.append(np.log(np.where(finite, near, 0).sum(axis=1) / finite.sum(axis=1) + TINY))
-            out[at : at + step] = logs[1] - logs[0]
+            out[rows] = logs[1] - logs[0]
         return out
 
     def hits(self, scores: Floats, recording: Any, start: Any, end: Any) -> list[Hit]:

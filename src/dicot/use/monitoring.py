@@ -68,9 +68,9 @@ def compare(
     Windows of one recording are no independent evidence. So whole `units` (by default windows) are exchanged between
     reference and new, and the energy distance, in which each unit weighs the same, is compared with that of other
     exchanges; so are the shares of `classes`, unless a classifier that was trained with the reference predicted them
-    (`test_classes`). Where nothing has changed, an alarm has a probability of at most alpha, for all parts and tests of
-    a call together. Each of the `parts` (N,), such as weeks, is compared with the whole reference, or with the same of
-    its `reference_parts` (M,), such as classes.
+    (`test_classes`). Where new units come about as those of the reference did, an alarm has a probability of at most
+    alpha, for all parts and tests of a call together. Each of the `parts` (N,), such as weeks, is compared with the
+    whole reference, or with the same of its `reference_parts` (M,), such as classes.
     """
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be a number between 0 and 1; got {alpha!r}.")

@@ -29,7 +29,6 @@ ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
 KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
 SMALLEST_SPREAD = 1e-9  # of groups
-AT_ONCE = 2**24  # distances in memory
 # "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
 DISTANCES = {"kth": None, "mean": None, "relative": None}
 
@@ -233,16 +232,12 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         if groups is not None and n - np.bincount(groups).max() < self.n_neighbors:
             groups = None
         squares = np.einsum("nf,nf->n", self._reference, self._reference)
-        step = n if groups is None else max(1, AT_ONCE // n)
-        for rows in (slice(at, min(at + step, part.stop)) for part in pieces(self._reference.shape)
-                     for at in range(part.start, part.stop, step)):  # fmt: skip
+        for rows in pieces(self._reference.shape if groups is None else (n, n)):
             z = self._reference[rows]
             if groups is None:
                 near = self._search.kneighbors(z, self.n_neighbors + 1, return_distance=False)
                 itself = near == np.arange(rows.start, rows.stop)[:, None]
-                itself[~itself.any(axis=1), -1] = (
-                    True  # among many equal cases it need not be found; leave out the last
-                )
+                itself[~itself.any(axis=1), -1] = True  # it need not be found among equal cases: leave out the last
                 near = near[~itself].reshape(len(near), -1)
             else:
                 apart = squares - 2 * z @ self._reference.T

@@ -21,6 +21,7 @@ from dicot.model.box import BOX, in_box
 from dicot.model.deployed import OnnxEmbedder, hash_of, new_rows
 from dicot.model.fewlabels import FewLabelClassifier, StandardScale
 from dicot.use.outliers import EmbeddingOutlierDetector
+from dicot.use.projection import drawn_rows
 
 if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder
@@ -122,20 +123,22 @@ def target_of(
     named = others[texts[others] != ""]
     classes = np.unique(texts[named]).tolist()
     if asked == "outlier" or (asked is None and len(classes) < 2):
-        detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[_some(others)])
+        detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[others[drawn_rows(len(others), MOST, 0)]])
         near = others[np.argsort(_cosine(x[others], x[row]), kind="stable")[:REFERENCES]]
         return Explained("distance from the other windows", lambda z: -detector.score_samples(z), near)
     if asked is not None and asked not in classes:
         raise InputError(f"No other window has the label {asked!r}. {did_you_mean(asked, [*classes, 'outlier'])}")
     if len(classes) < 2:
         mean = x[named].mean(axis=0)
-        return Explained(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), _some(named, REFERENCES))
-    learned = _some(named)
+        rows = named[drawn_rows(len(named), REFERENCES, 0)]
+        return Explained(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), rows)
+    learned = named[drawn_rows(len(named), MOST, 0)]
     scale = StandardScale(x[learned])  # no FewLabelClassifier: its folds take ten times as long
     head = LogisticRegression(C=FewLabelClassifier.C, max_iter=10_000).fit(scale(x[learned]), texts[learned])
     chances = head.predict_proba(scale(x[row][None]))[0]
     best = int(chances.argmax()) if asked is None else head.classes_.tolist().index(asked)
-    rows = _some(named[texts[named] != head.classes_[best]], REFERENCES)
+    unlike = named[texts[named] != head.classes_[best]]
+    rows = unlike[drawn_rows(len(unlike), REFERENCES, 0)]
     return Explained(f"probability of {head.classes_[best]}", lambda z: head.predict_proba(scale(z))[:, best], rows)
 
 
@@ -158,11 +161,6 @@ def model_behind(made: str | None, named: str | Path | None = None) -> Path:
     else:
         which += f", and {named} is another one." if in_box(named).exists() else f", and there is none at {named}."
     raise InputError(f"The vectors {which} Name the model that embedded them (--model).")
-
-
-def _some(rows: Array, most: int = MOST) -> Array:
-    """Draw rows, at most so many and always the same."""
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _cosine(z: Array, vector: Array) -> Array:
