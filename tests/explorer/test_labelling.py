@@ -108,7 +108,7 @@ def test_a_time_that_was_written_as_text_is_the_same_window(tmp_path: Path) -> N
     labels.set([1], "run")  # under the key that is there
     assert labels.given().hand == {1: "run"}
     labels.set([1], None)
-    assert labels.given().hand == {} and labels.can_undo()
+    assert labels.given().hand == {} and labels.given().can_undo
 
 
 def test_cases_without_a_place_are_labelled_by_number(tmp_path: Path) -> None:

@@ -42,10 +42,8 @@ def load_assets(folder: Traversable | None = None) -> Assets:
     """Read the files of the page; without the folder they come from the installed package."""
     folder = files("dicot.explorer").joinpath("assets") if folder is None else folder
     if lacking := [name for name in KINDS if not folder.joinpath(name).is_file()]:
-        raise InputError(
-            f"The explorer's page is not built: {folder} has no {lacking[0]}. Install dicot from a wheel, or build the "
-            "page: npm ci && npm run build in web/."
-        )
+        said = f"The explorer's page is not built: {folder} has no {lacking[0]}."
+        raise InputError(f"{said} Install dicot from a wheel, or build it: npm ci && npm run build in web/.")
     return {name: folder.joinpath(name).read_bytes() for name in KINDS}
 
 

@@ -308,10 +308,7 @@ class _Graph:
 def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], Rows]:
     """Return the classes, at least so many, and the number of each case's class (N,), -1 where its label is unknown."""
     if y is None:
-        raise InputError(
-            "FewLabelClassifier requires y to be passed, but the target y is None. Pass one label per case, -1 where it"
-            " is unknown."
-        )
+        raise InputError("FewLabelClassifier requires y to be passed, but the target y is None.")
     if isinstance(y, list | tuple) and any(isinstance(v, str) for v in y):
         y = np.array(y, dtype=object)  # or numpy would write -1 and None among strings as text
     given = column_or_1d(y, warn=True)

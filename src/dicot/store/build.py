@@ -184,11 +184,8 @@ def _look(task: _Task, recordings: Sequence[Recording]) -> tuple[Note, list[Shar
     outlines = [outline_of(one, task.reading)._asdict() for one in recordings]
     for one in recordings:
         if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
-            raise InputError(
-                f"The values of recording {one.name!r} differ by less than float32 can tell apart at their size, and a "
-                "corpus keeps no more. Subtract what they have in common, or leave the channel out by channels= "
-                "(--channels)."
-            )
+            said = f"The values of recording {one.name!r} differ by less than float32, which a corpus has, can tell."
+            raise InputError(f"{said} Subtract what they have in common, or leave the channel out (--channels).")
     return {"recordings": outlines}, []
 
 

@@ -197,10 +197,8 @@ class EmbeddingIndex:
         array = _checked_vectors(x, "x", self.n_features)
         added = _checked_columns(len(array), columns)
         if added.keys() != self._columns.keys():
-            raise InputError(
-                f"What is appended must have the columns of the index, {', '.join(self._columns) or 'none'}; "
-                f"it has {', '.join(added) or 'none'}. Pass the same ones."
-            )
+            held, got = (", ".join(columns) or "none" for columns in (self._columns, added))
+            raise InputError(f"What is appended must have the columns of the index, {held}; it has {got}.")
         self._rows = self._rows.with_more(array, "x")
         self._know({name: np.concatenate([self._columns[name], added[name]]) for name in added})
 
@@ -338,10 +336,8 @@ def _checked_vectors(x: object, what: str, n_features: int | None = None) -> Arr
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
         raise InputError(f"{what} must be numbers of shape (cases, features); got {array.dtype} {array.shape}.")
     if n_features is not None and array.shape[1] != n_features:
-        raise InputError(
-            f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}. "
-            "Embed both by the same model."
-        )
+        held = f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}."
+        raise InputError(f"{held} Embed both by the same model.")
     with np.errstate(over="ignore"):  # what becomes inf is refused with the others
         return array if array.dtype == np.float32 else array.astype(np.float32)
 

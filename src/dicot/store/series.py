@@ -84,16 +84,8 @@ def series_of(
 ) -> Series:
     """Find the values that were embedded: in `data`, or where the vectors say; an AbsentSeriesError where they are not.
 
-    Parameters
-    ----------
-    known : the vectors
-    data : what was embedded, where the vectors do not say it or it was moved: recordings (a folder, a pattern or a
-        file), or a data set or a file of cases
-    options : how the files are read, where the user says anything: time, channels, label, group, and of recordings
-        unit, resample, gap and missing. They win over what the vectors say, or, where these say nothing, over the
-        dicot.toml beside `data`
-    rate : time steps per second; wins likewise
-    path : of the vectors' file, for errors
+    `options` and `rate` say how files are read. They win over what the vectors say, or, where these say nothing, over
+    the dicot.toml beside `data`. `path` is that of the vectors, for errors.
     """
     what, made = "the file of vectors" if path is None else str(path), known.source
     recorded = known.placed if made is None else made.kind == "recordings"
@@ -184,11 +176,9 @@ class RecordedSeries(Series):
             if (away * rate <= NEAR).all():
                 return slice(first, last + 1)
         recording = str(self._recording[row])
-        raise InputError(
-            f"{self._files[str(file_name_of(recording, self._files))]} has no time steps of {recording!r} from "
-            f"{start:g} to {end:g}, where row {row} of {self._what} lies. Was the file changed? Embed it again, or "
-            "name the recordings that were embedded (--data), and their rate= where they have no time stamps."
-        )
+        file = self._files[str(file_name_of(recording, self._files))]
+        said = f"{file} has no time steps of {recording!r} from {start:g} to {end:g}, as row {row} of {self._what} has."
+        raise InputError(f"{said} Embed it again, or name what was embedded (--data), and rate= if it has no times.")
 
     def _problem(self, name: str | None) -> str:
         """Say why a file cannot be shown; nothing where it can."""
@@ -273,10 +263,8 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
         parts, channels = {name: part.X for name, part in contents.items()}, next(iter(contents.values())).channels
     else:
         split = load(data, **own)
-        parts, channels = (
-            {"train": split.train.x, **({"test": split.test.x} if split.test else {})},
-            split.train.channels,
-        )
+        parts, channels = {"train": split.train.x}, split.train.channels
+        parts |= {"test": split.test.x} if split.test else {}
     if known.part is not None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
@@ -285,10 +273,8 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
         fitting = [name for name, count in counts.items() if count == len(known) and made is None]
         if len(fitting) != 1:
             held = " and ".join(f"{count} {name} cases".replace("  ", " ") for name, count in counts.items())
-            raise InputError(
-                f"{data} holds {held or 'none of the parts'}, and {what} has {len(known)} vectors. Name the data that "
-                "were embedded (--data), or embed them again."
-            )
+            said = f"{data} holds {held or 'none of the parts'}, and {what} has {len(known)} vectors."
+            raise InputError(f"{said} Name the data that were embedded (--data), or embed them again.")
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
     return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
