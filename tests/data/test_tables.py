@@ -78,7 +78,7 @@ def test_policies_are_handed_on() -> None:
         ({"who": ["a", "", "a", "b"]}, {}, "'who'.*row 1"),
         ({"who": np.array(["2020", "NaT", "2020", "2021"], "M8[Y]")}, {}, "'who'.*row 1"),
         ({"v": [1]}, {}, "equally long"),
-        ({"u": list("abcd"), "v": list("abcd"), "person": list("abcd")}, {}, "no channel"),
+        ({"u": list("abcd"), "v": list("abcd"), "person": list("abcd")}, {}, "no column of numbers"),
         ({k: [] for k in TABLE}, {"channels": ["u"]}, "0 rows"),
     ],
 )

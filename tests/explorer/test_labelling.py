@@ -23,9 +23,8 @@ def placed(n: int = 6, **more: object) -> Vectors:
 def test_labels_survive_a_restart_and_so_do_their_number_keys(folder: Path) -> None:
     before = client_of(open_workspace(folder / "vectors.npz"))
     for row, name in ((2, "walk"), (3, "run"), (4, "bike"), (3, "walk")):
-        answer = before.post("/api/labels", json={"rows": [row], "label": name}).json()
+        before.post("/api/labels", json={"rows": [row], "label": name})
     again = client_of(open_workspace(folder / "vectors.npz")).get("/api/labels").json()
-    assert again == answer
     labels = {"2": "walk", "3": "walk", "4": "bike"}
     assert again == {"labels": labels, "names": ["walk", "run", "bike"], "can_undo": True}  # "run" keeps its key
 

@@ -58,7 +58,7 @@ def search(
     own = index if other is None else EmbeddingIndex(asked.x, **asked.columns())
     rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
     filters: dict[str, Any] = {
-        "leave_out": None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
+        "leave_out": None if other is not None else index.overlapping(rows[0]),
         "groups": None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
         "after": after,
         "before": before,

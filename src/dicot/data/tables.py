@@ -85,7 +85,7 @@ def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None
         if still.any():
             constants = ", ".join(c for c, is_still in zip(used, still, strict=True) if is_still)
             raise InputError(
-                f"{constants} never change within a case. Say label=, group=, ignore= or channels= of each."
+                f"These never change within a case: {constants}. Say label=, group=, ignore= or channels=."
             )
     unused = [c for c in rest if c not in used] + list(ignore)
     said = [

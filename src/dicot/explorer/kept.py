@@ -64,11 +64,7 @@ def _keys(known: Vectors) -> NDArray[np.uint64]:
 
 
 def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str = "tsne") -> Overview:
-    """Read what an earlier start kept beside the vectors at `path`, or make it and keep it.
-
-    `n_classes` of known labels say how many clusters to look for; with less than two, a rule does. `kind` is that of
-    the map, "tsne" or "umap".
-    """
+    """Read what an earlier start kept beside the vectors at `path`, or make it and keep it: "tsne" or "umap"."""
     place, keys = path.with_name(f"{path.stem}.explorer-{kind}.npz"), _keys(known)
     count = n_clusters(len(known), n_classes)
     made = _read(place)
@@ -150,10 +146,7 @@ def clusters(x: Array, count: int) -> NDArray[np.int32]:
 
 
 def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
-    """Return the distance of each window to the others, as `dicot outliers` has it; None for too few windows.
-
-    Of more than 10,000 windows, that many are drawn and compared with each other, and the rest is compared with these.
-    """
+    """Return the distance of each window to the others, or to 10,000 that are drawn; None for too few windows."""
     rows = projection.drawn_rows(len(known), REFERENCE, SEED)
     together = known.held_together(3)
     groups = None if together is None else together[1][rows]

@@ -143,10 +143,7 @@ class HandLabels:
                 raise InputError("The label is that of a range over the window. Take it away there: press o.")
 
     def change(self, ranges: Mapping[Key, str | None]) -> None:
-        """Give ranges of recordings their labels, or take them away with None, as one action that one undo takes back.
-
-        A range keeps its label while it is moved: the old place loses it and the new one gets it.
-        """
+        """Give ranges of recordings their labels, or take them away with None: one undo takes all of it back."""
         names = {key: _checked(label) for key, label in ranges.items()}
         with LabelStore(self.store) as kept:
             now = kept.current()

@@ -122,7 +122,7 @@ def _neighbours(workspace: ExplorerWorkspace, rows: Rows) -> NDArray[np.int32]:
     """Return the nearest among the windows of the page (n, 8), -1 where there are fewer."""
     x = workspace.known.x[rows]
     index = EmbeddingIndex(x, **{name: values[rows] for name, values in workspace.known.columns().items()})
-    left_out = [index.overlapping(row) if workspace.known.placed else [row] for row in range(len(rows))]
+    left_out = [index.overlapping(row) for row in range(len(rows))]
     near = np.full((len(rows), NEIGHBOURS), -1, np.int32)
     pointed = np.flatnonzero(x.any(axis=1))  # a vector of zeros has no direction
     with Bar("Neighbours", len(pointed)) as bar:

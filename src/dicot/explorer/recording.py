@@ -82,11 +82,7 @@ class Detail:
         }
 
     def tile(self, level: int, number: int) -> bytes:
-        """Return a tile: times of its n bins (float64), then values (C, n) (float32).
-
-        Of single time steps these are their times and values; of other levels first and last times, least and greatest
-        values.
-        """
+        """Return the times (float64) and values (C, n) (float32) of a tile: of bins first, last, least and greatest."""
         if not 0 <= level < len(self.levels):
             raise InputError(f"There is no level {level}; the levels are 0 to {len(self.levels) - 1}.")
         one, tiles = self.levels[level], -(-len(self.levels[level].first) // TILE)

@@ -243,10 +243,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/api/find")
     def find(recording: str, time: float) -> dict[str, int]:
-        try:
-            return {"row": workspace.find(recording, time)}
-        except InputError as error:
-            raise HTTPException(404, str(error)) from error
+        return {"row": workspace.find(recording, time)}
 
     @app.post("/api/labels")
     def label(given: Labelled) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dicot.explorer.labelling import HandLabels
 from dicot.explorer.recording import Recordings
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.search import EmbeddingIndex
-from dicot.store.series import AbsentSeriesError, Series, series_of
+from dicot.store.series import AbsentSeriesError, RecordedSeries, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
 from dicot.use.labels.agreement import agreement
@@ -78,7 +78,8 @@ class ExplorerWorkspace:
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
         texts = {"group": known.group, "recording": known.recording}
         self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
-        self.recordings = Recordings(known, series, labels) if series and series.recorded and known.placed else None
+        whole = series if isinstance(series, RecordedSeries) and known.placed else None
+        self.recordings = Recordings(known, whole, labels) if whole else None
         self._prediction: Prediction | None = None
         self._embedder: Any = None  # loaded at the first question why
         self._classifying = Lock()
@@ -202,12 +203,8 @@ class ExplorerWorkspace:
 
     def neighbours(self, row: int, k: int) -> tuple[list[int], list[float]]:
         """Return the k windows most like one, and their cosine distances; what overlaps it is left out."""
-        distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.overlapping(row))
+        distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.index.overlapping(row))
         return rows.tolist(), distances.tolist()
-
-    def overlapping(self, row: int) -> Any:
-        """Return the rows that share some time with a window, itself among them."""
-        return self.index.overlapping(row) if self.known.placed else [row]
 
     def find(self, recording: str, time: float) -> int:
         """Return the row of the window at this time of a recording."""
@@ -233,10 +230,7 @@ class ExplorerWorkspace:
         return {"rows": rows[chosen].tolist(), "reason": reason(len(named), len(np.unique(named)))}
 
     def doubts(self) -> dict[str, Any]:
-        """Return labels that are probably wrong, the most doubtful first, and a sentence about them.
-
-        A label that was confirmed is not doubted again. A label of the file counts as one given by hand.
-        """
+        """Return labels that are probably wrong and were not confirmed, the most doubtful first, and a sentence."""
         with self._classifying:
             given, known = self.labels.given().all, self.known
             _, groups = known.held_together(2) or ("", None)
@@ -256,7 +250,7 @@ class ExplorerWorkspace:
         values = None if series is None else series.window(row)
         if series is None or values is None:
             raise InputError(f"The series of row {row} is not at hand. Name what was embedded: --data.")
-        labels, overlap = self.labels.given().all, self.overlapping(row)
+        labels, overlap = self.labels.given().all, self.index.overlapping(row)
         with self._classifying:
             try:
                 self._embedder = self._embedder or model_behind(self.known.model, self._model)

@@ -211,10 +211,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
 @final
 class Relabelled:
-    """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other.
-
-    Each is what a fit of its own gives, but the graph of the cases is made once, which takes most of the time.
-    """
+    """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other, with one graph for all."""
 
     def __init__(self, X: Floats) -> None:
         self._X = X
@@ -341,10 +338,7 @@ def _graph_rows(known: Rows, n_cases: int, limit: int, rng: np.random.RandomStat
 
 
 def _folds(numbers: Rows, may_leave: NDArray[np.bool_], rng: np.random.RandomState) -> Iterator[tuple[Rows, Rows]]:
-    """Yield the labelled cases that remain and those that are held out; a class with one label is never held out.
-
-    Nothing is yielded where fewer than two classes have two labels that may be held out.
-    """
+    """Yield the labelled cases that remain and those that are held out; nothing unless two classes have two labels."""
     members = [np.flatnonzero((numbers == c) & may_leave) for c in np.unique(numbers)]
     if sum(len(rows) > 1 for rows in members) < 2:
         return

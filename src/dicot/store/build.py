@@ -351,10 +351,7 @@ def _behind(url: str) -> dict[str, tuple[PurePath, int, str]]:
 
 @contextmanager
 def _opened(task: _Task) -> Iterator[Path]:
-    """Give the file as one of this machine, and make sure that it is still the one that was found at first.
-
-    What is behind a URL is copied into a folder that is removed again.
-    """
+    """Give the file as one of this machine, where it must not have changed; behind a URL, as a copy for a while."""
     source = task.source
     if not source.is_url:
         path = Path(source.file)

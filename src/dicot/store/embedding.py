@@ -200,10 +200,7 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
 def _new_files(
     out: Path, before: Facts, named: Mapping[str, Path], facts: Facts, told: Mapping[str, str]
 ) -> dict[str, Path]:
-    """Return the files that are new or have changed, and put what they hold into `facts`.
-
-    What a file holds decides, not its name alone: one that was embedded under another name is not embedded again.
-    """
+    """Return the files that hold something new, under whatever name, and put what they hold into `facts`."""
     by_file = {entry["file"]: name for name, entry in before.items()}
     by_hash = {entry["sha256"]: name for name, entry in before.items() if name not in named}
     new: dict[str, Path] = {}
@@ -233,10 +230,7 @@ def _new_files(
 
 
 def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream) -> set[Place]:
-    """Return the windows that a file has of recordings that have grown since.
-
-    Refuse other windows, and recordings that are others or have changed and not only grown.
-    """
+    """Return the windows that a file has of recordings that have grown since; refuse all other changes."""
     for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
         if was != now:
             said = f"{out} was made with --{option} {held.options.get(option)}, {was} time steps"
@@ -290,11 +284,9 @@ def embed_corpus(
     overwrite: bool = False,
     on_shard: Callable[[int], None] = lambda peak: None,
 ) -> Store:
-    """Embed all windows of a corpus into a folder, shard by shard; killed, the same call continues.
+    """Embed all windows of a corpus into a folder, shard by shard; killed, the same call continues to the same bytes.
 
-    Any process may do a shard. The bytes depend neither on who did it nor on how often the work was begun anew.
-    `model_hash` tells models apart, and `overwrite` replaces vectors of another one or of another corpus. `on_shard` is
-    told the most memory, in bytes, that the process which did a shard has had.
+    `on_shard` is told the most memory, in bytes, that the process which did a shard has had.
     """
     folder = Path(out).absolute()
     with only_writer(folder, folder=True):

@@ -105,10 +105,7 @@ class Store:
         return self.path / SHARDS / f"{shard.name}{suffix}"
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
-        """Read a slice of the rows, or those at these positions.
-
-        Nothing is mapped: a memory map would keep every page that was touched.
-        """
+        """Read a slice of the rows, or those at these positions; a memory map would keep every page that it touched."""
         rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise InputError(f"{self.path} has the rows 0 to {len(self) - 1}; got {rows.min()} to {rows.max()}.")
@@ -213,10 +210,7 @@ def _hash_of(path: Path) -> str:
 def write_manifest(
     folder: Path, kind: str, shape: Sequence[int], shards: Sequence[Shard], about: Mapping[str, Any]
 ) -> Store:
-    """Put the manifest in place and remove files that it does not name; from now on the folder is a store.
-
-    `shape` is that of a row, and `about` what is known of all of them, in plain values.
-    """
+    """Put the manifest in place and remove files that it does not name: now it is a store of rows of `shape`."""
     if not shards:
         raise InputError(f"{folder} would be a store without a row. Name something that gives one.")
     config = {
@@ -270,8 +264,8 @@ class UnfinishedStore:
     """The work on a store, in units: each gives any number of shards and a note in plain values.
 
     One process makes this object, and holds the lock of the folder. Any process may do a unit, even twice. `plan` is
-    all that the content depends on; another plan, or something damaged, is refused unless it may `overwrite`. `finished` is
-    the store, where it is there already.
+    all that the content depends on; another plan, or something damaged, is refused unless it may `overwrite`.
+    `finished` is the store, where it is there already.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:

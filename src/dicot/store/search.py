@@ -8,16 +8,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import (
-    InputError,
-    ModelFileError,
-    OutputError,
-    did_you_mean,
-    is_whole,
-    lookup,
-    need_extra,
-    quoted,
-)
+from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup, need_extra
 from dicot.core.storage import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
@@ -183,8 +174,10 @@ class EmbeddingIndex:
         return int(rows[here[np.argmin(middles)]])
 
     def overlapping(self, row: int) -> Whole:
-        """Return the rows of all windows of the same recording that share some time with this one, itself included."""
+        """Return the rows of windows that share some time with this one, itself included, where places are known."""
         (row,) = self._row_numbers([row], "row")
+        if not {"recording", "start", "end"} <= self._columns.keys():
+            return np.array([row])
         rows, starts, ends = self._windows_of(self._column("recording")[row])
         own = rows == row
         return np.asarray(rows[own | ((starts < ends[own]) & (ends > starts[own]))])
@@ -290,7 +283,7 @@ class EmbeddingIndex:
     def _row_numbers(self, rows: Any, what: str) -> Whole:
         numbers = np.atleast_1d(np.asarray(rows)) if np.size(rows) else np.empty(0, np.int64)
         if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= len(self))).any():
-            raise InputError(f"{what} must be row numbers from 0 to {len(self) - 1}; got {quoted(rows)}.")
+            raise InputError(f"{what} must be row numbers from 0 to {len(self) - 1}; got {numbers}.")
         return numbers.astype(np.int64)
 
     def _windows_of(self, recording: Any) -> tuple[Whole, Array, Array]:

@@ -55,7 +55,6 @@ class Series(ABC):
     channels: tuple[str, ...]
     rate: float | None  # time steps per second
     lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
-    recorded = False  # whether `track` knows the recordings of the windows
 
     def track(self, row: int) -> Track | None:
         """Return the whole recording of a window; None where it is lost, which may show only now."""
@@ -112,8 +111,6 @@ class RecordedSeries(Series):
     Several threads may ask at once. A file that has changed since is not shown; `channels` are empty where none is.
     `files` are by the name of the recording, or what stands before ":" and its group; `what` is the vectors' file.
     """
-
-    recorded = True
 
     def __init__(
         self,

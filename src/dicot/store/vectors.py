@@ -409,10 +409,7 @@ def _write_parquet(file: BinaryIO, parts: Parts, source: str | None, more: Mappi
 
 
 def write_columns(path: Path, columns: Mapping[str, Array]) -> None:
-    """Write columns (N,) of numbers or text to a .csv or .parquet, whole or not at all.
-
-    What is not known, hidden by a masked array, NaN or the empty text, is an empty cell.
-    """
+    """Write columns (N,) of numbers or text to a .csv or .parquet; what is masked, NaN or "" is an empty cell."""
     check_out(path, TABLES)
     series = {}
     for name, values in columns.items():
