@@ -209,9 +209,7 @@ def test_without_the_token_nothing_is_answered(client: Any) -> None:
             assert answer.status_code == 403 and "token" in answer.json()["detail"], path
             assert answer.headers["cache-control"] == "no-store"
         assert client.request(verb, path).status_code == client.request(verb, path, headers=two).status_code == 403
-        assert (
-            client.request(verb, path, params={"token": TOKEN}).status_code == 403
-        )  # in the address it does not count
+        assert client.request(verb, path, params={"token": TOKEN}).status_code == 403  # in the address it counts not
 
 
 @pytest.mark.parametrize("path", ["/", "/api/about"])

@@ -10,7 +10,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.timestamps import EPOCH, seconds_since
 from dicot.explorer.labelling import HandLabels
-from dicot.store.series import Series, Track
+from dicot.store.series import RecordedSeries, Track
 from dicot.store.vectors import Vectors
 
 TILE = 2048  # time steps or bins that one request brings
@@ -133,7 +133,7 @@ def runs(start: Floats, end: Floats, names: NDArray[np.str_]) -> list[Run]:
 class Recordings:
     """The recordings of all windows, by number; several threads may ask at once."""
 
-    def __init__(self, known: Vectors, series: Series, labels: HandLabels) -> None:
+    def __init__(self, known: Vectors, series: RecordedSeries, labels: HandLabels) -> None:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
         self._firsts = np.unique(self._rows_of, return_index=True)[1]

@@ -56,10 +56,6 @@ class Series(ABC):
     rate: float | None  # time steps per second
     lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
 
-    def track(self, row: int) -> Track | None:
-        """Return the whole recording of a window; None where it is lost, which may show only now."""
-        return None
-
     @abstractmethod
     def surroundings(self, row: int) -> Surroundings | None:
         """Return what lies around a window; None where its recording is lost, which may show only now."""
@@ -189,6 +185,7 @@ class RecordedSeries(Series):
         return ""
 
     def track(self, row: int) -> Track | None:
+        """Return the whole recording of a window; None where it is lost, which may show only now."""
         recording = str(self._recording[row])
         name = file_name_of(recording, self._files)
         if name is None or recording in self.lost:

@@ -152,10 +152,9 @@ class Vectors:
         return None if self.source is None else self.source.model or None
 
     def held_together(self, least: int) -> tuple[str, Array] | None:
-        """Return what says which vectors belong together, groups or else recordings, with its values (N,).
+        """Return the name and values (N,) of what holds vectors together: groups, or else recordings.
 
-        A group is called by the column it came from, and "recording" where each recording is one. One that has fewer
-        than `least` different values does not count; None where neither has as many.
+        What has fewer than `least` different values does not count; None where neither has as many.
         """
         for name, values in (("group", self.group), ("recording", self.recording)):
             if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors"))) >= least:

@@ -72,12 +72,8 @@ class LabelStore:
     """An open store of labels; close it, or use it in a `with`. Every process and every thread opens its own.
 
     A key says what is labelled: (recording, start, end) with numbers or text for the times, or the text of an id.
-    Labels are text or numbers. A file that is not there is made. What a call wrote is on disk when it returns.
-
-    Parameters
-    ----------
-    path : of the SQLite file, such as labels.sqlite
-    read_only : open a copy in memory, as the file is now: the file may be read-only and is never changed
+    Labels are text or numbers. A file that is not there is made. What a call wrote is on disk when it returns. With
+    `read_only` a copy in memory is opened, as the file is now.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
@@ -95,13 +91,9 @@ class LabelStore:
         self._db.close()
 
     def set(self, keys: Sequence[Key], labels: Label | Sequence[Label], by: str = "") -> None:
-        """Give each key its label, or all of them the same one; all of this call or nothing.
+        """Give each key, none of them twice, its label or all the same one: all of this call or nothing.
 
-        Parameters
-        ----------
-        keys : a list of keys, none of them twice
-        labels : one for each key, or one for all
-        by : who says so, for the history
+        `by` says who did it, for the history.
         """
         checked = _checked_keys(keys)
         if isinstance(labels, str) or not isinstance(labels, Collection):
@@ -151,10 +143,7 @@ class LabelStore:
             return {key: row["new"] for key, row in self._rows(f"{NEWEST} number")}
 
     def names(self) -> list[Label]:
-        """Return every label in the order in which they came, also one that no key has any more.
-
-        A label that an undo took back counts as never given.
-        """
+        """Return every label in the order of coming, also one that no key has now, but none that was undone."""
         with self._transaction("DEFERRED"):
             labels = [label for (label,) in self._db.execute("SELECT label FROM names ORDER BY number").fetchall()]
         if not all(_is_value(label) for label in labels):
