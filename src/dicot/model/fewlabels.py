@@ -319,10 +319,8 @@ def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], R
     check_classification_targets(labels[known])
     classes, numbers = np.unique(labels[known], return_inverse=True)
     if len(classes) < least:
-        raise InputError(
-            f"FewLabelClassifier needs labels of at least {least} classes; got {known.sum()} label(s) of "
-            f"{len(classes)} class(es) among n_samples={n_cases} cases. Label more cases."
-        )
+        found = f"{known.sum()} label(s) of {len(classes)} class(es) among n_samples={n_cases} cases"
+        raise InputError(f"FewLabelClassifier needs labels of at least {least} classes; got {found}. Label more cases.")
     out = np.full(n_cases, -1, dtype=np.intp)
     out[known] = numbers
     return classes, out

@@ -166,10 +166,8 @@ class EmbeddingIndex:
         here = np.flatnonzero((starts <= time) & (time < ends))
         if not len(here):
             closest = int(np.argmin(np.maximum(starts - time, time - ends)))
-            raise InputError(
-                f"No window of {recording!r} lies at {time:g} s. Its {len(rows)} windows lie between "
-                f"{starts.min():g} and {ends.max():g} s; the closest is {starts[closest]:g} to {ends[closest]:g} s."
-            )
+            near = f"the closest of {len(rows)} is {starts[closest]:g} to {ends[closest]:g} s"
+            raise InputError(f"No window of {recording!r} lies at {time:g} s; {near}.")
         middles = np.abs((starts[here] + ends[here]) / 2 - time)
         return int(rows[here[np.argmin(middles)]])
 
