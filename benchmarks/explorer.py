@@ -43,6 +43,13 @@ TOKEN = "secret-token"
 KINDS = 5
 
 
+def drawn(points: np.ndarray, kind: np.ndarray, kinds: int, outlier: np.ndarray) -> Overview:
+    """Return a map that was not computed."""
+    n = len(points)
+    own = np.arange(n, dtype=np.uint64), np.ones(n, dtype=bool)
+    return Overview(points.astype(np.float32), "drawn", kind.astype(np.int32), kinds, outlier.astype(np.float32), *own)
+
+
 def make_workspace(folder: Path, n: int) -> ExplorerWorkspace:
     """Windows of five kinds in 20 recordings: each kind is one cloud on the map, and one frequency."""
     rng = np.random.default_rng(0)
@@ -60,7 +67,7 @@ def make_workspace(folder: Path, n: int) -> ExplorerWorkspace:
     phase = rng.uniform(0, 6, size=(n, 2, 1))
     cases = np.sin((2 + 3 * kind[:, None, None]) * np.linspace(0, 3, 64) + phase).astype(np.float32)
     outlier = np.abs(points).sum(axis=1).astype(np.float32)
-    overview = Overview(np.clip(points, -1, 1).astype(np.float32), "drawn", kind.astype(np.int32), KINDS, outlier)
+    overview = drawn(np.clip(points, -1, 1), kind, KINDS, outlier)
     labels = HandLabels(folder / "walks.labels.sqlite", known)
     return ExplorerWorkspace("walks", known, overview, labels, CaseSeries(list(cases)))
 
@@ -87,7 +94,7 @@ def make_recording(folder: Path, n: int, rate: float = 1000.0) -> ExplorerWorksp
     )
     series = series_of(known, folder / "recordings", {}, rate)
     labels = HandLabels(folder / "day.labels.sqlite", known)
-    return ExplorerWorkspace("day", known, Overview(points, "drawn", kind, 2, np.abs(noise[:, 0])), labels, series)
+    return ExplorerWorkspace("day", known, drawn(points, kind, 2, np.abs(noise[:, 0])), labels, series)
 
 
 @contextmanager

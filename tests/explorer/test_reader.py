@@ -119,7 +119,9 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
 def test_predictions_are_accepted_run_by_run(page: Any, day: ExplorerWorkspace) -> None:
     drag(page, 20, 60)
     name(page, "walk")
-    drag(page, 140, 180)
+    segments = day.along(0)["predictions"]  # found without labels, until there is a classifier
+    assert [start for start, *_ in segments] == pytest.approx([0, 120, 240, 360, 480], abs=3)
+    page.mouse.click(*at(page, 200, "predictions"))
     name(page, "rest")
     page.click("#train")
     status(page, "^The map shows the predictions")
@@ -135,7 +137,7 @@ def test_predictions_are_accepted_run_by_run(page: Any, day: ExplorerWorkspace) 
     page.keyboard.press("u")
     page.keyboard.press("u")
     playwright.expect(page.locator("#status-text")).to_have_text("Undone: the label of 60 windows is as before.")
-    assert ranges(day) == [(20, 60, "walk"), (140, 180, "rest"), (240, 360, "walk")]
+    assert ranges(day) == [(20, 60, "walk"), (*segments[1][:2], "rest"), (240, 360, "walk")]
 
 
 def test_from_a_pinned_window_by_a_key_and_export(page: Any) -> None:

@@ -1,7 +1,7 @@
 /** Which windows are shown: by names, or by numbers between two ends. Filters combine: a window passes all of them. */
 
 import { h, need, svg } from "./dom";
-import { number, seconds, utc } from "./format";
+import { show, utc } from "./format";
 import { tally } from "./legend";
 import type { Memory } from "./memory";
 import type { Session } from "./session";
@@ -234,12 +234,6 @@ function instant(text: string): number {
 
 function spoken(column: Column, name: string | null): string {
   return name ?? (column.name === "label" ? "unlabelled" : "none");
-}
-
-/** A number of a column as its kind is read. */
-export function show(column: Column, value: number): string {
-  if (column.kind === "time") return utc(value);
-  return column.name === "start" ? seconds(value) : number(value);
 }
 
 function describe({ names, low, high }: Filter, column: Column | undefined): string {

@@ -1,6 +1,6 @@
 /** Numbers and times as people read them. */
 
-import type { Time, Window } from "./source";
+import type { Column, Time, Window } from "./source";
 
 /** A number with as many digits as tell it apart from its neighbours. */
 export function number(value: number): string {
@@ -37,4 +37,10 @@ export function span({ start, end }: Pick<Window, "start" | "end">): string {
 /** Seconds since 1970 as "2024-03-01 12:00:05", in UTC. */
 export function utc(value: number): string {
   return new Date(Math.round(value * 1000)).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** A number of a column as its kind is read. */
+export function show(column: Column, value: number): string {
+  if (column.kind === "time") return utc(value);
+  return column.name === "start" ? seconds(value) : number(value);
 }

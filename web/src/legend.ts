@@ -2,7 +2,7 @@
 
 import { type Colouring, HUES, css, hue, ramp } from "./colour";
 import { h, need } from "./dom";
-import { number } from "./format";
+import { show } from "./format";
 import type { Session } from "./session";
 import type { Signal } from "./signal";
 import type { Codes } from "./source";
@@ -58,21 +58,20 @@ export class Legend {
   private draw(): void {
     const colouring = this.session.colouring.value;
     if (colouring === null) this.body.replaceChildren();
-    else if (colouring.column.kind === "number") this.body.replaceChildren(...this.scale(colouring));
-    else this.body.replaceChildren(...this.entries(colouring));
+    else this.body.replaceChildren(...(colouring.column.kind === "category" ? this.entries(colouring) : this.scale(colouring)));
   }
 
-  private scale({ codes, range }: Colouring): HTMLElement[] {
+  private scale({ column, codes, range }: Colouring): HTMLElement[] {
     if (range === null) return [];
     const stops = Array.from({ length: 17 }, (_, i) => css(ramp(i / 16, this.dark.value)));
-    const bar = h("div", { class: "ramp", role: "img", "aria-label": `From ${number(range.low)} to ${number(range.high)}` });
+    const bar = h("div", { class: "ramp", role: "img", "aria-label": `From ${show(column, range.low)} to ${show(column, range.high)}` });
     bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
     const [least, most] = range.cut ? ["≤ ", "≥ "] : ["", ""];
     const ends = h(
       "div",
       { class: "ramp-ends" },
-      h("span", {}, least + number(range.low)),
-      h("span", {}, most + number(range.high)),
+      h("span", {}, least + show(column, range.low)),
+      h("span", {}, most + show(column, range.high)),
     );
     const unknown = codes.filter((value) => Number.isNaN(value)).length;
     return unknown === 0 ? [bar, ends] : [bar, ends, h("p", { class: "hint" }, `${unknown.toLocaleString("en")} unknown, grey`)];

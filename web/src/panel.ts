@@ -215,7 +215,7 @@ export class Panel {
     if (colouring !== null) {
       const index = colouring.indices[row];
       const none = index === NONE;
-      const scale = colouring.column.kind === "number" && !none;
+      const scale = colouring.column.kind !== "category" && !none;
       swatch.style.background = css(scale ? ramp(index / (NONE - 1), this.dark.value) : hue(none ? -1 : index, this.dark.value));
     }
     return swatch;

@@ -1,7 +1,7 @@
 /** All windows that are shown as rows below the map. Only the rows in view are in the page, however many there are. */
 
 import { h, need } from "./dom";
-import { show } from "./filters";
+import { show } from "./format";
 import type { Memory } from "./memory";
 import { sorted } from "./order";
 import type { Session } from "./session";

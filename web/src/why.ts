@@ -30,6 +30,7 @@ export function startWhy(session: Session, cache: SeriesCache): () => void {
     button.setAttribute("aria-pressed", String(found !== null));
     place.hidden = found === null;
     if (found === null) return;
+    place.replaceChildren(h("p", {}, found.sentence), h("p", { class: "hint" }, "Green stretches add to it, the darker the more; red ones take away."));
     const series = await cache.get(found.nearest.map(({ row }) => row));
     if (session.why.value !== found) return;
     const near = found.nearest.map(({ row, distance, label }, i) =>
@@ -41,7 +42,6 @@ export function startWhy(session: Session, cache: SeriesCache): () => void {
         h("span", { class: "count" }, number(distance)),
       ),
     );
-    place.replaceChildren(h("p", {}, found.sentence), h("p", { class: "hint" }, "Green stretches add to it, the darker the more; red ones take away."));
     if (near.length > 0) place.append(h("h2", {}, "Nearest with a label"), h("div", { class: "doubt-list" }, ...near));
   };
   button.hidden = session.source.why === undefined;

@@ -12,6 +12,7 @@ from dicot.data.timestamps import EPOCH, seconds_since
 from dicot.explorer.labelling import HandLabels
 from dicot.store.series import RecordedSeries, Track
 from dicot.store.vectors import Vectors
+from dicot.use.segments import segment
 
 TILE = 2048  # time steps or bins that one request brings
 FIRST, FACTOR = 16, 4  # time steps in a bin of the first level, and bins of a level in one of the next
@@ -136,6 +137,7 @@ class Recordings:
     def __init__(self, known: Vectors, series: RecordedSeries, labels: HandLabels) -> None:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
+        self._x, self._segments = known.x, dict[int, list[Run]]()
         self._firsts = np.unique(self._rows_of, return_index=True)[1]
         self._series, self._labels = series, labels
         self._held: dict[int, Detail] = {}
@@ -160,13 +162,21 @@ class Recordings:
         return found
 
     def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
-        """Return what is said along a recording: ranges with a label, labels of its windows, and predictions."""
+        """Return what is said along a recording: ranges with a label, labels of its windows, and predictions.
+
+        Without predictions there are segments in their place: stretches of one activity, found without labels.
+        """
         name, rows = self.name(number), np.flatnonzero(self._rows_of == number)
         given, start, end = self._labels.given(), self._start[rows], self._end[rows]
+        if prediction is None and number not in self._segments:
+            table = segment(self._x[rows], None, start, end)
+            places = zip(table["start"].round(DIGITS), table["end"].round(DIGITS), table["cluster"], strict=True)
+            self._segments[number] = [(first, last, f"segment {cluster}") for first, last, cluster in places]
         return {
             "ranges": [(*key[1:], label) for key, label in given.ranges.items() if key[0] == name],
             "windows": runs(start, end, given.all[rows]),
-            "predictions": [] if prediction is None else runs(start, end, prediction[rows]),
+            "predictions": self._segments[number] if prediction is None else runs(start, end, prediction[rows]),
+            "segmented": prediction is None,
         }
 
     def place(self, number: int, start: float, end: float) -> tuple[str, float, float]:

@@ -200,8 +200,8 @@ class RecordedSeries(Series):
             while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
                 del self._held[next(iter(self._held))]
         if recording not in there:
-            said = f"{self._files[name]} has no recording {recording!r}, as row {row} of {self._what} says"
-            raise InputError(f"{said}; it has {listed(list(there))}. Name the column that tells them apart: group=.")
+            said = f"{self._files[name]} has no recording {recording!r}, where row {row} of {self._what} lies"
+            raise InputError(f"{said}; it has {listed(list(there))}. Say what tells them apart (--group).")
         return there[recording]
 
     def _read(self, name: str) -> dict[str, Track]:

@@ -156,7 +156,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, at: Layou
   blocks(scene.along.ranges, at.labels, dark ? 0.4 : 0.32, colour("--ink"));
   blocks(scene.along.windows, at.windows, 1, "");
   if (at.predictions[1] > at.predictions[0]) {
-    lane(at.predictions, "Predictions");
+    lane(at.predictions, scene.along.segmented ? "Segments" : "Predictions");
     blocks(scene.along.predictions, at.predictions, dark ? 0.2 : 0.16, colour("--soft"));
   }
 

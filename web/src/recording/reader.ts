@@ -17,7 +17,7 @@ import { View } from "./view";
 
 const WIDTHS = 12; // of the pinned window, that are shown around it
 const REST = 250; // milliseconds after which the address is written
-const NOTHING: Along = { ranges: [], windows: [], predictions: [] };
+const NOTHING: Along = { ranges: [], windows: [], predictions: [], segmented: true };
 const HINT = "Drag over the recording, then press a label’s key.";
 
 export class Reader {
@@ -215,10 +215,10 @@ export class Reader {
   private choose(one: Chosen | null): void {
     this.chosen = one;
     const words = one === null ? HINT : `${number(one.start)}–${number(one.end)} s · ${number(one.end - one.start)} s`;
-    const kind = { draft: "", range: "", run: "predicted " };
+    const kind = { draft: "", range: "", run: this.along.segmented ? "" : "predicted " };
     this.told.replaceChildren(h("span", { class: one === null ? "hint" : "reader-span" }, words));
     if (one?.label) this.told.append(h("strong", {}, `${kind[one.kind]}${one.label}`));
-    this.accepting.hidden = this.along.predictions.length === 0;
+    this.accepting.hidden = this.along.segmented;
     this.draw();
   }
 
@@ -253,8 +253,8 @@ export class Reader {
   /** Makes a range of the run of equal predictions that is chosen or under the pointer, and goes on to the next. */
   private accept(): void {
     const runs = this.along.predictions;
-    if (runs.length === 0) {
-      this.session.status.say("There are no predictions yet: label some ranges, then train a classifier.");
+    if (this.along.segmented) {
+      this.session.status.say("There are no predictions yet: label some segments, then train a classifier.");
       return;
     }
     const under = (run: Run): boolean => this.hovered !== null && run[0] <= this.hovered && this.hovered < run[1];

@@ -42,6 +42,8 @@ export interface Along {
   /** What the windows are labelled. */
   windows: Run[];
   predictions: Run[];
+  /** In place of predictions there are stretches of one activity that were found without labels. */
+  segmented: boolean;
 }
 
 export interface RecordingSource {
