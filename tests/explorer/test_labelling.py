@@ -65,10 +65,7 @@ def test_labels_by_hand_win_over_those_of_the_file(tmp_path: Path) -> None:
     assert labels.to_learn_from().tolist() == labels.given().all.tolist()
     assert labels.codes(labels.given().all).tolist() == [1, 1, 1, 2, 1, 3]
     assert labels.given().names == ["1", "2", "10", "odd"]  # no window is 1 any more, and its key is still its own
-
-
-def test_where_the_file_knows_all_only_hands_teach(tmp_path: Path) -> None:
-    labels = HandLabels(tmp_path / "l.sqlite", placed(label=np.array(list("aabbab"))))
+    labels = HandLabels(tmp_path / "m.sqlite", placed(label=np.array(list("aabbab"))))  # where the file knows all
     assert labels.to_learn_from().tolist() == [""] * 6
     labels.set([1], "b")
     assert labels.to_learn_from().tolist() == ["", "b", "", "", "", ""]

@@ -2,6 +2,7 @@ import importlib
 
 import numpy as np
 import pytest
+from pandas import read_parquet as frame
 
 from dicot.store.vectors import read_vectors, write_vectors
 
@@ -17,10 +18,6 @@ WINDOWS = {
     "group": np.array([3, 4]),
     "y": np.array(["walk", ""]),
 }
-
-
-def frame(path):
-    return pytest.importorskip("pandas", reason="pandas is not installed").read_parquet(path)
 
 
 @pytest.fixture

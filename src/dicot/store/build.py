@@ -227,10 +227,8 @@ def _staged(
             try:
                 done[task.number] = future.result()
             except BrokenProcessPool as error:
-                raise LostWorkerError(
-                    "A process that built the corpus has ended in the middle of its work; it may have run out of "
-                    "memory. Run the same command again, with fewer --workers; it goes on from here."
-                ) from error
+                said = "A process that built the corpus has ended in the middle of its work, perhaps out of memory."
+                raise LostWorkerError(f"{said} Run the same command again, with fewer --workers.") from error
             except InputError as error:
                 if not skip_damaged:
                     raise InputError(f"{error} To leave such files out, and list them: --skip-damaged.") from error

@@ -214,10 +214,8 @@ def _new_files(
         facts[name] = facts_of(file) | ({"told": told[name]} if name in told else {})
         digest = facts[name]["sha256"]
         if name not in before and old is not None and before[old]["sha256"] != digest:
-            raise InputError(
-                f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since. "
-                f"Name the folder that was named then. {AGAIN}"
-            )
+            said = f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since."
+            raise InputError(f"{said} Name the folder that was named then. {AGAIN}")
         old = name if name in before else old or by_hash.get(digest)  # a copy beside it is a recording of its own
         if old is None or before[old]["sha256"] != digest:
             new[name] = file

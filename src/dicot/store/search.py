@@ -205,10 +205,8 @@ class EmbeddingIndex:
             origin, seal = self._origin or (None, "")
             there = Store(folder) if (folder / MANIFEST).exists() else None
             if origin == folder.resolve() and (there is None or seal != there.seal):
-                raise OutputError(
-                    f"{folder} was changed by another process after this index was loaded from it, and saving would "
-                    "lose that. Load it again and append to what is there, or choose another folder."
-                )
+                said = f"{folder} was changed by another process after this index was loaded from it."
+                raise OutputError(f"{said} Load it again and append to what is there, or choose another folder.")
             held = {} if there is None else {shard.name: shard for shard in there.shards}
             shards, at_once = [], max(1, SHARD_BYTES // (4 * self.n_features))
             for number, at in enumerate(range(0, len(self), at_once)):
