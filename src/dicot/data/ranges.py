@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 Label = str | int | float
-Range = tuple[float, float, Label]  # start and end in seconds
+Span = tuple[float, float, Label]  # start and end in seconds
 NOISE = 1e-6  # seconds by which two times may differ and still be the same
 
 
-def labels_of_windows(ranges: Iterable[Range], start: Any, end: Any) -> list[Label | None]:
+def labels_of_windows(ranges: Iterable[Span], start: Any, end: Any) -> list[Label | None]:
     """Return the label of each window (N,) of a recording, or None: the one that covers more than half of it.
 
     Where two ranges overlap, the later one in their order counts. Ranges of one label count together.

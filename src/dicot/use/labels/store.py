@@ -21,7 +21,7 @@ from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
-from dicot.data.ranges import Range, labels_of_windows
+from dicot.data.ranges import Span, labels_of_windows
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
@@ -344,7 +344,7 @@ class WindowKeys:
                 raise InputError(f"One window has two labels: {both}. Take one of them away.")
         by_row = {row: label for rounded, (_, label) in wanted.items() for row in self._rows.get(rounded, ())}
         others = dict(one for rounded, one in wanted.items() if rounded not in self._rows)
-        ranges: dict[str, list[Range]] = {}
+        ranges: dict[str, list[Span]] = {}
         for key, label in others.items():
             if (place := _seconds(key)) is not None and key[0] in self._placed:
                 ranges.setdefault(key[0], []).append((*place, label))
