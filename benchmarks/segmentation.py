@@ -22,9 +22,8 @@ import pandas as pd
 from sklearn.cluster import KMeans
 
 from benchmarks.timelines import TEST, WINDOW, Timelines, timelines
-from benchmarks.timescores import boundary_counts, time_scores
+from benchmarks.timescores import Range, boundary_counts, time_scores
 from dicot import FewLabelClassifier
-from dicot.data.ranges import Range
 from dicot.use import segments
 from dicot.use.segments import agreed, segment, segment_labels
 

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
+from benchmarks.timescores import Range
 from dicot import TimeSeriesEmbedder
 from dicot.data.datasets.base import runs
 from dicot.data.datasets.standins import HAPT, LETTERS, SISFALL, WISDM_2019
 from dicot.data.npyfile import load_npz
-from dicot.data.ranges import Range
 from dicot.model.levels import Levels
 
 WINDOW, STRIDE = 2.56, 1.28  # seconds

@@ -9,9 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, f1_score, normalized_mutual_info_score
 
-from dicot.data.ranges import Range
-
 TICK = 0.1  # seconds between two points of time at which labels are compared
+
+
+class Range(NamedTuple):
+    """A stretch of a recording with a label."""
+
+    recording: str
+    start: float  # seconds
+    end: float
+    label: str
 
 
 class Counts(NamedTuple):

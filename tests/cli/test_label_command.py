@@ -45,12 +45,8 @@ def test_labels_are_added_shown_and_taken_back(tmp_path: Path) -> None:
     assert rows(dicot("label", "show", store)) == [["monday", "1.28", "3.84", "walk"]]
     dicot("label", "undo", store, "-n", 5)
     assert "Nothing is left" in dicot("label", "undo", store)
-
-
-def test_a_row_may_be_named_by_its_number(tmp_path: Path) -> None:
-    write(tmp_path / "v.npz")
-    dicot("label", "add", tmp_path / "l.sqlite", 31, "walk", "--vectors", tmp_path / "v.npz")
-    assert read_labels(tmp_path / "l.sqlite") == {("a@b", 1.28, 3.84): "walk"}
+    dicot("label", "add", store, 31, "walk", "--vectors", vectors)  # a row by its number
+    assert read_labels(store) == {("a@b", 1.28, 3.84): "walk"}
 
 
 def test_suggestions_are_those_of_the_library_and_can_be_labelled_by_name(tmp_path: Path) -> None:
@@ -139,22 +135,15 @@ def test_a_table_of_labels_that_pandas_wrote_beside_an_empty_cell(tmp_path: Path
 def test_ranges_go_in_label_windows_and_come_out(tmp_path: Path) -> None:
     vectors, store, other = tmp_path / "v.npz", tmp_path / "labels.sqlite", tmp_path / "other.sqlite"
     write(vectors)
-    lines = (
-        "file,start,end,label",
-        "monday.csv,0,12,walk",
-        "monday.csv,9,30,run",
-        "sunday.csv,0,9,run",
-        "a@b.csv,90,95,run",
-    )
-    (tmp_path / "r.csv").write_text("\n".join(lines))
+    ranges = "monday.csv,0,12,walk\nmonday.csv,9,30,run\nsunday.csv,0,9,run\na@b.csv,90,95,run\n"
+    (tmp_path / "r.csv").write_text(f"file,start,end,label\n{ranges}")
     said = dicot("label", "import", store, tmp_path / "r.csv", "--vectors", vectors)
     assert "2 of 4 label(s)" in said and "There is no recording 'sunday'. Did you mean 'monday'?" in said
     data = np.load(vectors)
     given, _ = put_on_windows(read_labels(store), data["recording"], data["start"], data["end"])
     middle = np.where(data["recording"] == "monday", (data["start"] + data["end"]) / 2, -1)
-    assert set(given[(middle > 0) & (middle < 8.9)]) == {"walk"} and set(given[(middle > 9.1) & (middle < 30)]) == {
-        "run"
-    }
+    assert set(given[(middle > 0) & (middle < 8.9)]) == {"walk"}
+    assert set(given[(middle > 9.1) & (middle < 30)]) == {"run"}
     dicot("label", "export", store, "--out", tmp_path / "l.json", "--vectors", vectors)
     dicot("label", "import", other, tmp_path / "l.json")
     dicot("label", "add", other, "monday@2.0", "run", "--vectors", vectors)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import MissingExtraError
-from dicot.explorer.kept import _read, clusters, n_clusters, outlier_scores, read_or_make
+from dicot.explorer.kept import _read, outlier_scores, read_or_make
 from dicot.explorer.workspace import open_workspace
 from dicot.store.vectors import Vectors, read_vectors
 from dicot.use import projection
@@ -96,9 +96,7 @@ def test_a_file_that_is_no_map_of_these_vectors_is_made_again(folder: Path) -> N
     assert len(open_workspace(folder / "vectors.npz")) == n and place.read_bytes() == whole
 
 
-def test_where_nothing_can_be_written_the_map_is_there_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_written_the_map_is_there_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "v").write_text("a file where a folder should be")
     said: list[str] = []
     seen = read_or_make(tmp_path / "v" / "vectors.npz", Vectors(blobs(12)), 0, said.append)
@@ -154,12 +152,6 @@ def test_umap_keeps_groups_together_and_gives_the_same_map_again() -> None:
     centres = np.stack([first[start::3].mean(axis=0) for start in range(3)])
     nearest = np.linalg.norm(first[:, None] - centres, axis=2).argmin(axis=1)
     assert (nearest == np.arange(90) % 3).all()
-
-
-def test_how_many_clusters_there_are() -> None:
-    pairs = {(1, 0): 1, (2, 0): 2, (50, 0): 5, (10**6, 0): 10, (50, 4): 4, (3, 9): 3, (50, 1): 5}
-    assert {pair: n_clusters(*pair) for pair in pairs} == pairs
-    assert clusters(np.ones((9, 4), np.float32), 3).tolist() == [0] * 9  # no two differ
 
 
 def test_outlier_scores_are_those_of_the_command_and_find_what_is_odd() -> None:

@@ -76,7 +76,7 @@ def test_some_windows_are_numbered_anew(workspace: ExplorerWorkspace, tmp_path: 
     for place, row in enumerate(rows.tolist()):
         assert page["rows"][place] == workspace.describe(row, "")
         there = near[place][near[place] >= 0]
-        assert not set(rows[there].tolist()) & set(workspace.overlapping(row).tolist())
+        assert not set(rows[there].tolist()) & set(workspace.index.overlapping(row).tolist())
     assert rows_of_page(len(workspace), 10).tolist() == rows.tolist()
 
 

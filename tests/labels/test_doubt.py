@@ -45,10 +45,8 @@ def test_flipped_labels_of_new_people_are_found(name, precision, recall, tmp_pat
 
 def test_a_group_is_judged_by_the_others_and_a_class_without_others_is_not():
     rng, y = np.random.default_rng(0), np.repeat(["a", "b", ""], 40)
-    x, group = (
-        rng.normal(size=(120, 3)) + 9 * (y == "b")[:, None],
-        np.array([f"recording {row % 10}" for row in range(120)]),
-    )
+    x = rng.normal(size=(120, 3)) + 9 * (y == "b")[:, None]
+    group = np.array([f"recording {row % 10}" for row in range(120)])
     y[(group == "recording 3") & (y == "a")], y[0] = "b", "once"
     doubts = probably_wrong(x, y, group)
     assert {doubt.row for doubt in doubts} == {3, 13, 23, 33} and {doubt.predicted for doubt in doubts} == {"a"}

@@ -2,6 +2,7 @@ import importlib
 
 import numpy as np
 import pytest
+from pandas import read_parquet as frame
 
 from dicot.store.vectors import read_vectors, write_vectors
 
@@ -17,10 +18,6 @@ WINDOWS = {
     "group": np.array([3, 4]),
     "y": np.array(["walk", ""]),
 }
-
-
-def frame(path):
-    return pytest.importorskip("pandas", reason="pandas is not installed").read_parquet(path)
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ def test_columns_of_which_nothing_is_known_are_left_out(tmp_path, arrow):
 
 
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_what_is_written_is_read(tmp_path, arrow, suffix):
+def test_what_is_written_is_read_one_part_after_the_other(tmp_path, arrow, suffix):
     path = tmp_path / f"v.{suffix}"
     write_vectors(path, {"": WINDOWS})
     held = read_vectors(path)
@@ -57,11 +54,6 @@ def test_what_is_written_is_read(tmp_path, arrow, suffix):
     for name in ("recording", "start", "end", "group"):
         assert np.array_equal(getattr(held, name), WINDOWS[name])
     assert held.label.tolist() == ["walk", ""] and len(held) == 2
-
-
-@pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_both_parts_are_read_one_after_the_other(tmp_path, arrow, suffix):
-    path = tmp_path / f"v.{suffix}"
     write_vectors(path, TWO)
     held = read_vectors(path)
     assert np.array_equal(held.x, [*X, X[0]]) and held.part.tolist() == ["train", "train", "test"]

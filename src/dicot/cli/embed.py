@@ -50,9 +50,7 @@ def embed(
     from dicot.store.vectors import check_out
 
     if len(what) > 2:
-        raise InputError(
-            f"This takes a model and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes."
-        )
+        raise InputError(f"This takes MODEL and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes.")
     data, model = what[-1], in_box(what[0] if len(what) > 1 else BASE)
     reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
     said.rest()

@@ -9,7 +9,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.tables import cell, show_columns
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, naming
 
 if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
@@ -29,7 +29,6 @@ def add(
     by: Annotated[str, typer.Option(help="Who says so, for the history.")] = "",
 ) -> None:
     """Give one window of VECTORS a label; the file is made where it is not there, and an older label is kept in it."""
-    from dicot.core.errors import naming
     from dicot.store.search import EmbeddingIndex
     from dicot.use.labels.store import LabelStore
 
@@ -71,7 +70,6 @@ def suggest_windows(
     k: Annotated[int, typer.Option("--number", "-n", help="How many windows to suggest.")] = 10,
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
-    from dicot.core.errors import naming
     from dicot.use.labels.store import read_labels
     from dicot.use.labels.suggestion import suggest
 
@@ -156,7 +154,6 @@ def check_labels(
     """
     import numpy as np
 
-    from dicot.core.errors import naming
     from dicot.data.labels import as_text
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.doubt import Doubt, probably_wrong
@@ -214,7 +211,6 @@ def _window(known: "Vectors", row: int) -> str:
 
 
 def _placed(path: Path) -> "Vectors":
-    from dicot.core.errors import naming
     from dicot.store.vectors import read_vectors
 
     known = read_vectors(path, finite=True)

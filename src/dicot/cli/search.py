@@ -63,7 +63,7 @@ def search(
         held = np.unique(known.group)
         wanted = [lookup(dict(zip(as_text(held).tolist(), held.tolist(), strict=True)), one, "group") for one in wanted]
     filters: dict[str, Any] = {
-        "leave_out": None if other is not None else index.overlapping(rows[0]) if known.placed else rows,
+        "leave_out": None if other is not None else index.overlapping(rows[0]),
         "groups": wanted,
         "after": after,
         "before": before,

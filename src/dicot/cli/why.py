@@ -41,7 +41,7 @@ def why(
     index = EmbeddingIndex(known.x, **known.columns())
     row = opt.row_meant(index, window, opt.AT)
     index.vectors([row])  # refuses a number that no row has
-    near = index.overlapping(row) if known.placed else np.array([row])
+    near = index.overlapping(row)
     unlabelled = labels is None and (known.label is None or not labelled(known.label).any())
     given = None if unlabelled else opt.labels_of(vectors, known, labels)
     asked = opt.row_meant(index, target, "--target") if target is not None and "@" in target else target

@@ -244,9 +244,7 @@ class Scale:
     def __call__(self, x: Array) -> FloatArray:
         """Return x (N, C, T) or (C, T) in units of the fitted standard deviation."""
         if x.shape[-2] != len(self.mean):
-            raise InputError(
-                f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it on data like X."
-            )
+            raise InputError(f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it anew.")
         with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
             scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
         return scaled

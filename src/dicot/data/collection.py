@@ -53,16 +53,12 @@ class Windows(Cases):
             if (values := getattr(self, what)) is not None:
                 known[what] = np.asarray(values, kind)
                 if known[what].shape != self.x.shape[:1] or known[what].dtype.kind not in "UfM":
-                    raise InputError(
-                        f"{what} must have one value for each of the {len(self.x)} cases: a name or a time."
-                    )
+                    raise InputError(f"{what} must have a name or a time for each of the {len(self.x)} cases.")
         if (self.start is None) != (self.end is None):
             raise InputError("start and end belong together. Pass both or neither.")
         if self.start is not None and len(wrong := np.flatnonzero(~(known["end"] > known["start"]))):
-            raise InputError(
-                f"A window must end after its start; {name_cases(wrong)} does not: {known['start'][wrong[0]]:g} to "
-                f"{known['end'][wrong[0]]:g}. The end is where the last time step is over: add one step to its time."
-            )
+            start, end = (known[side][wrong[0]] for side in ("start", "end"))
+            raise InputError(f"A window must end after its start; {name_cases(wrong)} is from {start:g} to {end:g}.")
         if self.channels is not None:
             known["channels"] = check_channel_names(self.channels, self.x.shape[1])
         if self.rate is not None:
@@ -294,10 +290,8 @@ def check_collection(
 def segments_under(windows: Windows, scale: str | Scale | None, length: int | None = None) -> FloatArray | None:
     """Return the segments of Windows; a policy that would have to change them too is refused."""
     if windows.segments is not None and (scale is not None or length not in (None, windows.n_times)):
-        raise InputError(
-            f"{windows.name or 'This training set'} draws its windows while it trains, and neither scale nor length is "
-            "applied to what it draws from. Leave both out, or use fixed windows: replace(windows, segments=None)."
-        )
+        said = f"{windows.name or 'This training set'} draws windows while it trains: scale and length would miss them."
+        raise InputError(f"{said} Leave both out, or use fixed windows: replace(windows, segments=None).")
     return windows.segments
 
 
@@ -311,9 +305,5 @@ def labelled_cases(windows: Windows) -> Windows:
 def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
     """Say so when cases have more channels than time steps: few do, and most that seem to have their axes swapped."""
     if layout == "nct" and n_channels > n_times:
-        warnings.warn(
-            f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}. If it is {n_channels} "
-            f'time steps of {_count(n_times, "channel")}, set layout="ntc".',
-            DicotWarning,
-            stacklevel=3,
-        )
+        said = f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}."
+        warnings.warn(f'{said} If time comes before channels, set layout="ntc".', DicotWarning, stacklevel=3)

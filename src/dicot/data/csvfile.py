@@ -182,9 +182,7 @@ def read_csv(path: Path, reading: Reading) -> Parts:
     sheet = open_sheet(path)
     header = sheet.rows[0]
     if all(is_number(cell) for cell in header):
-        raise InputError(
-            f"The first row must name the columns; it holds numbers: {', '.join(header[:5])}. Add a row of names."
-        )
+        raise InputError(f"The first row holds numbers: {', '.join(header[:5])}. Add a row that names the columns.")
     columns = columns_of(sheet, [reading.label, reading.group])
     return parts_of_table(columns, reading, lambda row: sheet.line(row + 1))
 

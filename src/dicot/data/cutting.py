@@ -22,7 +22,7 @@ from dicot.data.labels import (
     join_column,
     labelled,
 )
-from dicot.data.ranges import Range, labels_of_windows
+from dicot.data.ranges import labels_of_windows
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
 from dicot.data.timestamps import (
@@ -149,30 +149,29 @@ class Cut:
         start, end = self._times(tracks, places)
         recording = np.repeat([one.name for one in tracks], [len(at) for at in places])
         y = None if all(label is None for label in labels) else _per_window(labels, places, self.length)
+        edges = np.cumsum([len(at) for at in places])[:-1]
+        spans = list(zip(np.split(start, edges), np.split(end, edges), strict=True))  # of the windows of each track
         about = {
-            "y": self._by_range(tracks, y, recording, start, end),
+            "y": y if not any(one.ranges for one in tracks) else self._by_range(tracks, y, spans),
             "group": _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length),
             "recording": recording,
             "start": start,
             "end": end,
         }
         if self.rate is not None and any(one.origin for one in tracks):
-            edges = np.cumsum([len(at) for at in places])[:-1]
-            for what, seconds in (("start_time", start), ("end_time", end)):
-                parts = zip(tracks, np.split(seconds, edges), strict=True)
-                about[what] = np.concatenate([utc_times(one.origin, part) for one, part in parts])
+            for side, what in enumerate(("start_time", "end_time")):
+                times = [utc_times(one.origin, span[side]) for one, span in zip(tracks, spans, strict=True)]
+                about[what] = np.concatenate(times)
         known = {key: value for key, value in about.items() if value is not None}
         return CutPlan(self, values, starts, known, left, lengths)
 
-    def _by_range(self, tracks: Sequence[Recording], y: Array | None, *windows: Array) -> Array | None:
-        """Return the labels of windows by recording, start and end: those of ranges, and where none is, those of y."""
-        ranges = dict.fromkeys(Range(one.name, *span) for one in tracks for span in one.ranges)
-        if not ranges:
-            return y
+    def _by_range(self, tracks: Sequence[Recording], y: Array | None, spans: Sequence[Any]) -> Array:
+        """Return the labels of windows: those of ranges, and where none is, those of y."""
         if self.rate is None:
             raise InputError("Ranges of labels are in seconds, and the rate is not known. Say rate= (--set rate=50).")
-        others = [None] * len(windows[0]) if y is None else y.tolist()
-        found = labels_of_windows(ranges, *windows)
+        tracked = zip(tracks, spans, strict=True)
+        found = [label for one, span in tracked for label in labels_of_windows(one.ranges, *span)]
+        others = [None] * len(found) if y is None else y.tolist()
         taken = [other if label is None else label for label, other in zip(found, others, strict=True)]
         return check_labels(taken, len(taken), "label", "windows")
 

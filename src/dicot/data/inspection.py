@@ -190,10 +190,7 @@ def _flat(values: Array) -> NDArray[np.float64]:
 
 
 def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -> Suggestion:
-    """Suggest window, stride, scale and more for inspected recordings. These are starting points, not findings.
-
-    What else a reading says, such as the columns of time and label, stays. Channels are those that all recordings have.
-    """
+    """Suggest window, stride, scale and more for inspected recordings; what else a reading says stays."""
     sound = [row for row in rows if not row.problem and row.rows]
     if not sound:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")

@@ -30,10 +30,8 @@ class NamePattern:
         widths = pieces[2::3]
         for number, between in enumerate(pieces[3:-1:3]):
             if not between and widths[number] is widths[number + 1] is None:
-                raise InputError(
-                    f"Nothing tells where {{{self.fields[number]}}} ends in {text!r}. Put text behind it, or say how "
-                    f"many characters it has, as in {{{self.fields[number]}:1}}."
-                )
+                field = self.fields[number]
+                raise InputError(f"Nothing tells where {{{field}}} ends in {text!r}. Give its width: {{{field}:1}}.")
         self._forms = []
         for lazy in ("", "?"):  # a name that both read alike has one meaning
             fields = [f"([^/]{{{width}}})" if width else f"([^/]+{lazy})" for width in widths]
@@ -48,10 +46,8 @@ class NamePattern:
             return None
         if first.groups() != other.groups():
             ways = (", ".join(map("=".join, zip(self.fields, one.groups(), strict=True))) for one in (other, first))
-            raise InputError(
-                f"{name!r} can be read in two ways by {self.text!r}: {' or '.join(ways)}. Say how many characters a "
-                "field has, as in {kind:4}, rename the file, or give the labels in a table (--table)."
-            )
+            said = f"{name!r} can be read in two ways by {self.text!r}: {' or '.join(ways)}."
+            raise InputError(f"{said} Say how many characters a field has, as in {{kind:4}}, or use a table (--table).")
         return dict(zip(self.fields, first.groups(), strict=True))
 
 

@@ -182,10 +182,8 @@ def time_steps(value: str | int, rate: float | None, window: int | None = None) 
     if match["unit"] == "%":
         return round(max(1.0, (window or 1) * float(match["number"]) / 100))
     if rate is None:
-        raise InputError(
-            f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time), say "
-            f"rate=, or give {what} in time steps."
-        )
+        said = f"{what}={value!r} needs time stamps or a rate."
+        raise InputError(f"{said} Name the column of time stamps as time= (--time), say rate=, or give time steps.")
     steps = float(match["number"]) * _SECONDS[match["unit"]] * rate
     if not 0.5 < steps <= _MOST:
         raise InputError(
@@ -237,6 +235,5 @@ def read_toml(path: Path) -> dict[str, Any]:
         plain = Reading(**said).to_dict()
         return {key: plain[key] for key in said}
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: {error} Correct it, or write it anew: dicot inspect FOLDER --write --overwrite"
-        ) from error
+        remedy = "Correct it, or write it anew: dicot inspect FOLDER --write --overwrite"
+        raise InputError(f"{path}: {error} {remedy}") from error

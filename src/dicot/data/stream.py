@@ -26,22 +26,9 @@ class RecordingStream:
     """Recordings cut file by file: together the windows are those of `Windows.from_folder`.
 
     Every file is looked at first, so that an error of the last one is told before any work is done. What was read is
-    kept while there is room, and otherwise read again.
-
-    Parameters
-    ----------
-    source, reading : a folder, a pattern, a file or a list, and how it is read
-    only : says which of all files, by name, to take; it is also told their tags
-    known : channels and rate of windows that were cut before, which these recordings must have too
-    on_file : is told how many files were looked at, and how many there are
-
-    Attributes
-    ----------
-    files : name of the recording -> its file; where a file has several groups, ":" and the group follow the name
-    cut : what was settled for all
-    lengths : name of each recording -> time steps of its longest stretch without a gap
-    tags : name of each file -> what names and a table say of its recordings
-    left : name of each file that was cut -> how many of its time steps lie in no window
+    kept while there is room, and otherwise read again. `only` says which of all files to take, by name and tag. `known`
+    are channels and rate of windows that were cut before. `on_file` is told how many files were looked at, and of how
+    many.
     """
 
     def __init__(
@@ -55,8 +42,8 @@ class RecordingStream:
     ) -> None:
         named = named_recordings(source, reading.table)
         self.tags = tags_of(source, named, reading)
-        self.files = only(named, self.tags)
-        self.left: dict[str, LeftOut] = {}
+        self.files = only(named, self.tags)  # several groups of a file are recordings, ":" and the group in their name
+        self.left: dict[str, LeftOut] = {}  # by file: time steps that lie in no window
         self._kept: dict[str, list[Recording]] = {}
         outlines, room = [], _KEPT
         for done, (name, file) in enumerate(self.files.items()):
@@ -67,7 +54,7 @@ class RecordingStream:
             room -= sum(one.values.nbytes + 8 * one.n_times for one in found)
             if room >= 0:
                 self._kept[name] = found
-        self.lengths = {one.name: one.longest for one in outlines}
+        self.lengths = {one.name: one.longest for one in outlines}  # by recording: time steps without a gap
         self.cut: Cut = settle(outlines, reading, known)
 
     def windows(self, name: str) -> Windows | None:

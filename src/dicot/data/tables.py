@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean
+from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean, listed
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
 from dicot.data.labels import (
@@ -52,19 +52,13 @@ def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None
     columns, case, time, channels = table_columns(table), reading.case, reading.time, reading.channels
     ignore = reading.ignore or ()
     if case is None or time is None:
-        raise InputError(
-            "A long table needs both case= and time=, the columns that name the case and order it. "
-            f"It has the columns {', '.join(columns)}."
-        )
+        raise InputError(f"A long table needs case= and time=. It has the columns {', '.join(columns)}.")
     roles = {role: c for role in ("case", "time", "label", "group") if (c := getattr(reading, role)) is not None}
     require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
     used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c])]
     if not used or not len(columns[case]):
-        raise InputError(
-            f"The table has 0 rows, or no channel: no column of numbers beside {case!r} and {time!r}. Name channels= "
-            "(--channels)."
-        )
+        raise InputError(f"The table has 0 rows, or no column of numbers beside {case!r} and {time!r}. Name channels=.")
     codes, times = _numbered(columns[case]), _times(columns[time], time)
     _refuse_lost(codes < 0, case)
     names = columns[case][np.unique(codes, return_index=True)[1]]
@@ -82,19 +76,16 @@ def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None
         own = _numbered(columns[roles[role]])[order]
         if (changes := own != own[starts][codes]).any():
             bad = names[np.unique(codes[changes])]
-            raise InputError(
-                f"Column {roles[role]!r} must have one value per case; it changes within case(s) "
-                f"{', '.join(map(str, bad[:5]))}. Cut recordings into windows with Windows.from_array(..., window=...)."
-            )
+            told = f"Column {roles[role]!r} must have one value per case; it changes within {listed([*map(str, bad)])}."
+            raise InputError(f"{told} Cut recordings into windows with Windows.from_array(..., window=...).")
         constant[role] = check_labels(columns[roles[role]][order[starts]], len(cases), role)
     if channels is None and within.any():
         # Nobody named them, they tell cases apart and never change within one: ids or labels.
         still = (values[:, 1:] == values[:, :-1])[:, within].all(axis=1) & (values != values[:, :1]).any(axis=1)
         if still.any():
+            constants = ", ".join(c for c, is_still in zip(used, still, strict=True) if is_still)
             raise InputError(
-                f"These columns never change within a case, as ids and labels do: "
-                f"{', '.join(c for c, is_still in zip(used, still, strict=True) if is_still)}. Say what each is: "
-                "label=, group=, ignore= or, if it is a channel, channels=."
+                f"These never change within a case: {constants}. Say label=, group=, ignore= or channels=."
             )
     unused = [c for c in rest if c not in used] + list(ignore)
     said = [
@@ -225,16 +216,13 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
         found = [c for c in columns if c not in roles and _is_channel(columns[c])]
         for option, words in _ROLES.items():  # they would give the answer away
             if called := [c for c in found if c.lower() in words]:
-                raise InputError(
-                    f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option}), or name "
-                    "the channels with channels= (--channels)."
-                )
+                said = f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option})"
+                raise InputError(f"{said}, or name the channels= (--channels).")
         channels = without_clocks(columns, found, groups, time)
     if not channels:
         remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
-        raise InputError(
-            f"There is no column of numbers among {', '.join(columns)}. {remedy or 'Name channels= (--channels).'}"
-        )
+        remedy = remedy or "Name channels= (--channels)."
+        raise InputError(f"There is no column of numbers among {', '.join(columns)}. {remedy}")
     stamps = None if time is None else columns[time]
     units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
     unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
@@ -319,10 +307,7 @@ def _clocks(columns: Mapping[str, Array], groups: Array | None) -> list[str]:
         if _says_time(name) and _steps(column, groups, in_order=not _says_only_time(name)) is not None
     ]
     if clocks and (other := {"min", "minutes", "h", "hours", "days"} & set(_words(clocks[0]))):
-        raise InputError(
-            f"Column {clocks[0]!r} may count time in {other.pop()}, which is no unit here. Write seconds, or name "
-            "the channels= (--channels)."
-        )
+        raise InputError(f"Column {clocks[0]!r} may count time in {other.pop()}. Write seconds, or name the channels=.")
     return clocks
 
 
@@ -364,11 +349,8 @@ def without_clocks(
         asked = f"Column {name!r} rises evenly, like a clock or a counter of rows."
         if steps is not None and (_says_time(name) or (counter and (time is not None or (steps == 1).all()))):
             what = "counts the rows" if counter else "holds times"
-            warnings.warn(
-                f"Column {name!r} {what} and is left out. Name the channels= (--channels) to keep it as one.",
-                UnusedKeysWarning,
-                stacklevel=2,
-            )
+            said = f"Column {name!r} {what} and is left out. Name the channels= (--channels) to keep it."
+            warnings.warn(said, UnusedKeysWarning, stacklevel=2)
             continue
         if steps is None and time is None and _says_only_time(name):
             asked = f"Column {name!r} is called like time stamps, of which some are missing or came twice."

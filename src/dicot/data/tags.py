@@ -17,11 +17,10 @@ from dicot.data.namepattern import NamePattern
 from dicot.data.ranges import Label
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Recording
-from dicot.data.timestamps import seconds_since
+from dicot.data.timestamps import EPOCH, seconds_since
 
 TABLE = "labels.csv"  # found without being named
 _FILE = ("file", "recording")  # columns of a table that say whose row it is
-_EPOCH = "1970-01-01"
 Files = Mapping[str, Path | str]  # name of a recording -> its file
 
 
@@ -72,10 +71,7 @@ def _is_table(path: Path) -> bool:
 def tags_of(source: Source, files: Files, reading: Reading) -> dict[str, Tag]:
     """Return what names and a table say of recordings: name of each file of them -> its tag; {} where neither is.
 
-    Parameters
-    ----------
-    source : what was named; a labels.csv in its folder or beside it counts where the reading says no table
-    reading : its `label` and `group` name fields of its `names`, or columns of its `table`
+    `label` and `group` of the reading name fields of its `names`, or columns of its `table`.
     """
     called = {role: getattr(reading, role) or role for role in ("label", "group")}
     tags: dict[str, Tag] = {}
@@ -96,10 +92,8 @@ def tags_of(source: Source, files: Files, reading: Reading) -> dict[str, Tag]:
 def _by_name(files: Files, called: Mapping[str, str], pattern: NamePattern) -> dict[str, Tag]:
     found = {name: pattern.fields_of(name) for name in files}
     if lost := [str(files[name]) for name, fields in found.items() if fields is None]:
-        raise InputError(
-            f"{len(lost)} of {len(files)} files are not called like {pattern.text!r}: {listed(lost)}. Correct the "
-            "pattern (--names), rename these files, or name the others alone."
-        )
+        said = f"{len(lost)} of {len(files)} files are not called like {pattern.text!r}: {listed(lost)}."
+        raise InputError(f"{said} Correct the pattern (--names), or rename these files.")
     told = {role: f"a field of {pattern.text!r}" for role, name in called.items() if name in pattern.fields}
     if not told:
         said = f"Say which field of {pattern.text!r} is the label or the group, such as label={pattern.fields[0]!r}"
@@ -115,10 +109,8 @@ def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping
     key = next((name for name in _FILE if name in names), "")
     roles = [role for role, name in called.items() if name in names]
     if not key or ("start" in names) != ("end" in names):
-        raise InputError(
-            "A table of labels has a column file (or recording), a column label, and start and end where it holds "
-            f"ranges; this has {listed(names)}. Add what is missing."
-        )
+        wanted = "a column file (or recording), a column label, and start and end where it holds ranges"
+        raise InputError(f"A table of labels has {wanted}; this has {listed(names)}.")
     if not roles:
         return f"It has no column {called['label']!r}. {did_you_mean(called['label'], names)}"
     columns = columns_of(sheet, [key, *called.values()])
@@ -160,12 +152,10 @@ def _checked(span: list[Any]) -> list[float | str]:
         t if isinstance(t, str) and not is_number(t) else float("nan" if t is None else t) for t in span
     ]
     with suppress(ValueError):
-        first, last = (seconds_since(_EPOCH, time) for time in times)
+        first, last = (seconds_since(EPOCH, time) for time in times)
         if len({type(time) for time in times}) == 1 and -np.inf < first < last < np.inf:
             return times
-    raise InputError(
-        f"A range from {span[0]} to {span[1]}. Give both in seconds or as dates in ISO 8601, the end behind the start."
-    )
+    raise InputError(f"A range from {span[0]} to {span[1]}. Give seconds or ISO 8601 dates, the end behind the start.")
 
 
 def _meant(files: Files) -> dict[str, list[str]]:

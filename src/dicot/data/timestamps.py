@@ -127,6 +127,9 @@ def utc_times(origin: str | None, seconds: Seconds) -> NDArray[np.datetime64]:
     return times
 
 
+EPOCH = "1970-01-01"
+
+
 def seconds_since(origin: str | None, time: float | str) -> float:
     """Return a time in seconds as a recording counts them, whose first date is `origin`; dates are ISO 8601."""
     if not isinstance(time, str):

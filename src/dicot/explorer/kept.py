@@ -49,11 +49,6 @@ class Overview:
     own: NDArray[np.bool_]  # (N,) whether the map was made with a window, or it was placed later
 
 
-def overview_file(path: Path, kind: str = "tsne") -> Path:
-    """Name the file that is kept beside the vectors."""
-    return path.with_name(f"{path.stem}.explorer-{kind}.npz")
-
-
 def _keys(known: Vectors) -> NDArray[np.uint64]:
     """Return a number for each window by its vector, its place and what it belongs together with."""
     together = known.held_together(3)  # of which the outlier scores depend
@@ -69,12 +64,9 @@ def _keys(known: Vectors) -> NDArray[np.uint64]:
 
 
 def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str = "tsne") -> Overview:
-    """Read what an earlier start kept beside the vectors at `path`, or make it and keep it.
-
-    `n_classes` of known labels say how many clusters to look for; with less than two, a rule does. `kind` is that of
-    the map, "tsne" or "umap".
-    """
-    place, count, keys = overview_file(path, kind), n_clusters(len(known), n_classes), _keys(known)
+    """Read what an earlier start kept beside the vectors at `path`, or make it and keep it: "tsne" or "umap"."""
+    place, keys = path.with_name(f"{path.stem}.explorer-{kind}.npz"), _keys(known)
+    count = n_clusters(len(known), n_classes)
     made = _read(place)
     same = made is not None and np.array_equal(made.key, keys)
     if made is not None and not same:
@@ -154,10 +146,7 @@ def clusters(x: Array, count: int) -> NDArray[np.int32]:
 
 
 def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
-    """Return the distance of each window to the others, as `dicot outliers` has it; None for too few windows.
-
-    Of more than 10,000 windows, that many are drawn and compared with each other, and the rest is compared with these.
-    """
+    """Return the distance of each window to the others, or to 10,000 that are drawn; None for too few windows."""
     rows = projection.drawn_rows(len(known), REFERENCE, SEED)
     together = known.held_together(3)
     groups = None if together is None else together[1][rows]

@@ -22,7 +22,7 @@ BY, CONFIRMED = "explorer", "explorer, confirmed"  # who gave a label, in the hi
 
 def window_keys(known: Vectors) -> WindowKeys:
     """Name the windows in a label store: by their places, or where they have none by their number, such as "test 7"."""
-    if known.recording is not None and known.start is not None and known.end is not None:
+    if known.placed:
         return WindowKeys.of_places(*known.places())
     if known.part is None:
         return WindowKeys([f"case {row}" for row in range(len(known))])
@@ -38,6 +38,7 @@ class Given(NamedTuple):
     all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
     names: list[str]  # every label in the order of its number key, as the store keeps it; then the file's
     ranges: dict[tuple[str, float, float], str]  # every key with times in seconds, the oldest first
+    can_undo: bool  # whether there is anything to take back
 
 
 @final
@@ -65,9 +66,10 @@ class HandLabels:
             return self._read[1]
         current: dict[Key, Label] = {}
         kept: list[Label] = []
+        can_undo = False
         if self.store.exists():
             with LabelStore(self.store, read_only=self._read_only) as store:
-                current, kept = store.current(), store.names()
+                current, kept, can_undo = store.current(), store.names(), store.can_undo()
         rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
         names = dict.fromkeys([*map(as_text, kept), *self._in_file])
@@ -76,7 +78,7 @@ class HandLabels:
             for key, label in current.items()
             if not isinstance(key, str) and not isinstance(key[1], str)
         }
-        given = Given(hand, lost, _over(self._file, hand), list(names), ranges)
+        given = Given(hand, lost, _over(self._file, hand), list(names), ranges, can_undo)
         # A file may change twice within one tick of its clock: what changed just now is read again the next time.
         if all(now - changed > TICK for changed, *_ in looks):
             self._read = looks, given
@@ -124,13 +126,6 @@ class HandLabels:
         self.codes([])
         return list(self._names)
 
-    def can_undo(self) -> bool:
-        """Tell whether there is a label to take back."""
-        if not self.store.exists():
-            return False
-        with LabelStore(self.store) as kept:
-            return kept.can_undo()
-
     def set(self, rows: Sequence[int], label: str | None, by: str = BY) -> None:
         """Give windows a label, or take the labels that were given by hand away."""
         name = _checked(label)
@@ -145,15 +140,10 @@ class HandLabels:
             elif given := [key for key in keys if key in now]:
                 kept.remove(given, BY)
             elif any(row in self._keys.rows_of(now)[0] for row in rows):
-                raise InputError(
-                    "The label is that of a range, which lies over the window. Take it away there: press o."
-                )
+                raise InputError("The label is that of a range over the window. Take it away there: press o.")
 
     def change(self, ranges: Mapping[Key, str | None]) -> None:
-        """Give ranges of recordings their labels, or take them away with None, as one action that one undo takes back.
-
-        A range keeps its label while it is moved: the old place loses it and the new one gets it.
-        """
+        """Give ranges of recordings their labels, or take them away with None: one undo takes all of it back."""
         names = {key: _checked(label) for key, label in ranges.items()}
         with LabelStore(self.store) as kept:
             now = kept.current()
@@ -190,10 +180,7 @@ class HandLabels:
 def _checked(label: str | None) -> str | None:
     name = None if label is None else label.strip()
     if name is not None and (not name or len(name) > LONGEST or not name.isprintable() or name == "-1"):
-        raise InputError(
-            f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
-            f"{quoted(name)}."
-        )
+        raise InputError(f"A label is 1 to {LONGEST} characters of text, and not -1; got {quoted(name)}.")
     return name
 
 

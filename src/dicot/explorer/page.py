@@ -42,10 +42,8 @@ def load_assets(folder: Traversable | None = None) -> Assets:
     """Read the files of the page; without the folder they come from the installed package."""
     folder = files("dicot.explorer").joinpath("assets") if folder is None else folder
     if lacking := [name for name in KINDS if not folder.joinpath(name).is_file()]:
-        raise InputError(
-            f"The explorer's page is not built: {folder} has no {lacking[0]}. Install dicot from a wheel, or build the "
-            "page: npm ci && npm run build in web/."
-        )
+        said = f"The explorer's page is not built: {folder} has no {lacking[0]}."
+        raise InputError(f"{said} Install dicot from a wheel, or build it: npm ci && npm run build in web/.")
     return {name: folder.joinpath(name).read_bytes() for name in KINDS}
 
 
@@ -124,7 +122,7 @@ def _neighbours(workspace: ExplorerWorkspace, rows: Rows) -> NDArray[np.int32]:
     """Return the nearest among the windows of the page (n, 8), -1 where there are fewer."""
     x = workspace.known.x[rows]
     index = EmbeddingIndex(x, **{name: values[rows] for name, values in workspace.known.columns().items()})
-    left_out = [index.overlapping(row) if workspace.known.placed else [row] for row in range(len(rows))]
+    left_out = [index.overlapping(row) for row in range(len(rows))]
     near = np.full((len(rows), NEIGHBOURS), -1, np.int32)
     pointed = np.flatnonzero(x.any(axis=1))  # a vector of zeros has no direction
     with Bar("Neighbours", len(pointed)) as bar:

@@ -1,6 +1,5 @@
 """Whole recordings for the large view: levels of detail in tiles, and what is said of them along time."""
 
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, NamedTuple, final
 
@@ -9,8 +8,9 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
+from dicot.data.timestamps import EPOCH, seconds_since
 from dicot.explorer.labelling import HandLabels
-from dicot.store.series import Series, Track
+from dicot.store.series import RecordedSeries, Track
 from dicot.store.vectors import Vectors
 from dicot.use.segments import segment
 
@@ -62,14 +62,6 @@ class Detail:
         """Return when the recording ends: a usual step after its last time step."""
         return float(self.track.times[-1]) + 1 / (self.track.rate or 1.0)
 
-    @property
-    def origin(self) -> float | None:
-        """Return the date from which its times count, in seconds since 1970; one without a zone counts as UTC."""
-        if self.track.origin is None:
-            return None
-        date = datetime.fromisoformat(self.track.origin)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-
     def about(self) -> dict[str, Any]:
         """Return what a page must know before it asks for tiles."""
         track, top = self.track, self.levels[-1]
@@ -83,7 +75,7 @@ class Detail:
             "rate": track.rate,
             "start": float(track.times[0]),
             "end": self.end,
-            "origin": self.origin,
+            "origin": None if track.origin is None else seconds_since(EPOCH, track.origin),  # since 1970
             "tile": TILE,
             "sizes": [1, *(FIRST * FACTOR**number for number in range(len(self.levels) - 1))],
             "counts": [len(level.first) for level in self.levels],
@@ -91,11 +83,7 @@ class Detail:
         }
 
     def tile(self, level: int, number: int) -> bytes:
-        """Return a tile: times of its n bins (float64), then values (C, n) (float32).
-
-        Of single time steps these are their times and values; of other levels first and last times, least and greatest
-        values.
-        """
+        """Return the times (float64) and values (C, n) (float32) of a tile: of bins first, last, least and greatest."""
         if not 0 <= level < len(self.levels):
             raise InputError(f"There is no level {level}; the levels are 0 to {len(self.levels) - 1}.")
         one, tiles = self.levels[level], -(-len(self.levels[level].first) // TILE)
@@ -146,11 +134,10 @@ def runs(start: Floats, end: Floats, names: NDArray[np.str_]) -> list[Run]:
 class Recordings:
     """The recordings of all windows, by number; several threads may ask at once."""
 
-    def __init__(self, known: Vectors, series: Series, labels: HandLabels) -> None:
+    def __init__(self, known: Vectors, series: RecordedSeries, labels: HandLabels) -> None:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
-        self._dates, self._x = known.start_time, known.x
-        self._segments: dict[int, list[Run]] = {}
+        self._x, self._segments = known.x, dict[int, list[Run]]()
         self._firsts = np.unique(self._rows_of, return_index=True)[1]
         self._series, self._labels = series, labels
         self._held: dict[int, Detail] = {}
@@ -173,14 +160,6 @@ class Recordings:
             while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > MEMORY:
                 del self._held[next(iter(self._held))]
         return found
-
-    def begun(self) -> dict[str, float]:
-        """Return the date from which times count, in seconds since 1970, of every recording that has one."""
-        if self._dates is None:
-            return {}
-        seconds = self._dates[self._firsts].astype("datetime64[us]").astype(np.int64) / 1e6 - self._start[self._firsts]
-        known = ~np.isnat(self._dates[self._firsts])
-        return dict(zip(self.names[known].tolist(), seconds[known].tolist(), strict=True))
 
     def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions.
@@ -205,10 +184,8 @@ class Recordings:
         detail = self.detail(number)
         first, last = round(max(start, float(detail.track.times[0])), DIGITS), round(min(end, detail.end), DIGITS)
         if not first < last:
-            raise InputError(
-                f"A range ends after it starts, within its recording, which goes from {detail.track.times[0]:g} to "
-                f"{detail.end:g} s; got {start:g} to {end:g}."
-            )
+            whole = f"from {detail.track.times[0]:g} to {detail.end:g} s"
+            raise InputError(f"A range ends after it starts, within {whole}; got {start:g} to {end:g}.")
         return self.name(number), first, last
 
     def name(self, number: int) -> str:

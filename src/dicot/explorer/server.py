@@ -10,6 +10,7 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, final
 
 import numpy as np
@@ -26,7 +27,7 @@ try:
     from fastapi import FastAPI, HTTPException, Query, Request
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse, PlainTextResponse, Response
-    from pydantic import BaseModel, ConfigDict, Field, StrictInt
+    from pydantic import BaseModel, Field, StrictInt
 except ImportError as error:
     raise need_extra("fastapi and uvicorn", "explore", "The explorer") from error
 
@@ -61,9 +62,7 @@ def listen(port: int) -> socket.socket:
         listener.listen()
     except (OSError, OverflowError) as error:
         listener.close()
-        raise InputError(
-            f"Port {port} cannot be used: {error}. Choose another by --port, or 0 for a free one."
-        ) from error
+        raise InputError(f"Port {port} cannot be used: {error}. Choose another, or --port 0 for a free one.") from error
     return listener
 
 
@@ -153,31 +152,26 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     app = FastAPI(title="dicot explorer", version=__version__, openapi_url=None)
     app.add_middleware(Guard, token=token, port=port)
 
-    class Labelled(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+    class Labelled(BaseModel, extra="forbid"):
         rows: list[StrictInt] = Field(min_length=1, max_length=LABEL_ROWS)
         label: str | None
         confirm: bool = False  # somebody has looked at it again
 
-    class Chosen(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+    class Chosen(BaseModel, extra="forbid"):
         rows: list[StrictInt] = Field(min_length=1, max_length=len(workspace))
 
-    class Between(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+    class Between(BaseModel, extra="forbid"):
         start: float = Field(allow_inf_nan=False)
         end: float = Field(allow_inf_nan=False)
 
-    class Changed(BaseModel):
+    class Changed(BaseModel, extra="forbid"):
         """A range as it was, if it was there, and as it shall be, if it shall stay."""
 
-        model_config = ConfigDict(extra="forbid")
         before: Between | None
         after: Between | None
         label: str | None
 
-    class Wanted(BaseModel):
-        model_config = ConfigDict(extra="forbid")
+    class Wanted(BaseModel, extra="forbid"):
         k: StrictInt = Field(ge=1, le=MOST)
         hidden: str | None = None  # a bit for each window, the first of a byte lowest, in base64
 
@@ -218,6 +212,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     app.get("/api/about")(workspace.about)
     app.get("/api/labels")(workspace.labelled)
+    app.post("/api/doubts")(workspace.doubts)
 
     @app.get("/api/points")
     def points() -> Response:
@@ -243,16 +238,12 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/api/neighbours")
     def neighbours(row: int, k: How = 10) -> dict[str, Any]:
-        (row,) = checked([row])
-        rows, distances = workspace.neighbours(row, k)
+        rows, distances = workspace.neighbours(checked([row])[0], k)
         return {"rows": rows, "distances": distances}
 
     @app.get("/api/find")
     def find(recording: str, time: float) -> dict[str, int]:
-        try:
-            return {"row": workspace.find(recording, time)}
-        except InputError as error:
-            raise HTTPException(404, str(error)) from error
+        return {"row": workspace.find(recording, time)}
 
     @app.post("/api/labels")
     def label(given: Labelled) -> dict[str, Any]:
@@ -261,20 +252,13 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.post("/api/undo")
     def undo() -> dict[str, Any]:
-        any_left = workspace.labels.can_undo()
+        any_left = workspace.labels.given().can_undo
         undone = workspace.labels.undo()
         return {**workspace.labelled(), "undone": undone, "any": any_left}
 
     @app.post("/api/suggest")
     def suggest(wanted: Wanted) -> dict[str, Any]:
-        hidden = None if wanted.hidden is None else _flags(wanted.hidden, len(workspace))
-        rows, reason = workspace.suggest(wanted.k, hidden)
-        return {"rows": rows, "reason": reason}
-
-    @app.post("/api/doubts")
-    def doubts() -> dict[str, Any]:
-        found, sentence = workspace.doubts()
-        return {"doubts": found, "sentence": sentence}
+        return workspace.suggest(wanted.k, None if wanted.hidden is None else _flags(wanted.hidden, len(workspace)))
 
     @app.get("/api/why")
     def why(row: int) -> dict[str, Any]:
@@ -293,6 +277,8 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
             headers={"Content-Disposition": 'attachment; filename="windows.csv"'},
         )
 
+    app.get("/api/recordings/{number}/ranges")(workspace.along)
+
     @app.get("/api/recordings")
     def recordings() -> dict[str, Any]:
         return {"recordings": workspace.whole().about()}
@@ -305,10 +291,6 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def tile(number: int, level: int, tile: int) -> Response:
         values = workspace.whole().detail(number).tile(level, tile)
         return Response(values, media_type="application/octet-stream")
-
-    @app.get("/api/recordings/{number}/ranges")
-    def ranges(number: int) -> dict[str, Any]:
-        return workspace.along(number)
 
     @app.post("/api/recordings/{number}/ranges")
     def change(number: int, given: Changed) -> dict[str, Any]:
@@ -325,7 +307,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/api/ranges/{form}")
     def export_ranges(form: Literal["csv", "json"]) -> Response:
-        text = workspace.labels.exported(form, workspace.whole().begun())
+        text = workspace.labels.exported(form, workspace.known.begun())
         if form == "json":
             return Response(text, media_type="application/json")
         lines = ([harmless(cell) for cell in line] for line in csv.reader(io.StringIO(text)))
@@ -337,10 +319,8 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
 def _flags(text: str, n: int) -> NDArray[np.bool_]:
     """Return n flags that were sent as bits in base64."""
-    try:
+    with suppress(ValueError):
         held = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
-    except ValueError as error:
-        raise InputError(f"hidden must be base64; got {text[:40]!r}.") from error
-    if len(held) != -(-n // 8):
-        raise InputError(f"hidden must hold a bit for each of the {n} windows; got {len(held)} bytes.")
-    return np.unpackbits(held, count=n, bitorder="little").astype(bool)
+        if len(held) == -(-n // 8):
+            return np.unpackbits(held, count=n, bitorder="little").astype(bool)
+    raise InputError(f"hidden must hold a bit for each of the {n} windows, in base64; got {text[:40]!r}.")

@@ -55,7 +55,4 @@ class Explorer(anywidget.AnyWidget):
     @property
     def selection(self) -> pd.DataFrame:
         """Return the selected windows: row, and what the file and the label store say of each."""
-        rows, known = np.array(self.rows, np.intp), self._workspace.known.columns()
-        labels = self._workspace.labels.given().all
-        columns = {name: values[rows] for name, values in known.items() if name != "label"}
-        return pd.DataFrame({"row": rows, **columns, "label": labels[rows]})
+        return self._workspace.frame(self.rows)

@@ -21,9 +21,8 @@ from dicot.explorer.labelling import HandLabels
 from dicot.explorer.recording import Recordings
 from dicot.model.deployed import open_model
 from dicot.model.fewlabels import FewLabelClassifier
-from dicot.store.folder import TIMES
 from dicot.store.search import EmbeddingIndex
-from dicot.store.series import AbsentSeriesError, Series, series_of
+from dicot.store.series import AbsentSeriesError, RecordedSeries, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
 from dicot.use.labels.agreement import agreement
@@ -80,7 +79,8 @@ class ExplorerWorkspace:
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
         texts = {"group": known.group, "recording": known.recording}
         self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
-        self.recordings = Recordings(known, series, labels) if series and series.recorded and known.placed else None
+        whole = series if isinstance(series, RecordedSeries) and known.placed else None
+        self.recordings = Recordings(known, whole, labels) if whole else None
         self._prediction: Prediction | None = None
         self._embedder: Any = None  # loaded at the first question why
         self._classifying = Lock()
@@ -192,10 +192,9 @@ class ExplorerWorkspace:
             "channels": plain(decimate(around.values, CONTEXT_POINTS)),
         }
 
-    def along(self, recording: int) -> dict[str, Any]:
+    def along(self, number: int) -> dict[str, Any]:
         """Return what labels and predictions say along a recording."""
-        found = self._prediction
-        return self.whole().said(recording, None if found is None else found.label)
+        return self.whole().said(number, None if self._prediction is None else self._prediction.label)
 
     def whole(self) -> Recordings:
         """Return the recordings for the large view; an error where they are not at hand."""
@@ -205,12 +204,8 @@ class ExplorerWorkspace:
 
     def neighbours(self, row: int, k: int) -> tuple[list[int], list[float]]:
         """Return the k windows most like one, and their cosine distances; what overlaps it is left out."""
-        distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.overlapping(row))
+        distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.index.overlapping(row))
         return rows.tolist(), distances.tolist()
-
-    def overlapping(self, row: int) -> Any:
-        """Return the rows that share some time with a window, itself among them."""
-        return self.index.overlapping(row) if self.known.placed else [row]
 
     def find(self, recording: str, time: float) -> int:
         """Return the row of the window at this time of a recording."""
@@ -218,14 +213,11 @@ class ExplorerWorkspace:
 
     def labelled(self) -> dict[str, Any]:
         """Return the labels that were given by hand, and the names that some window has."""
-        hand = self.labels.given().hand
-        return {
-            "labels": {str(row): hand[row] for row in sorted(hand)},
-            "names": self.labels.given().names,
-            "can_undo": self.labels.can_undo(),
-        }
+        given = self.labels.given()
+        labels = {str(row): given.hand[row] for row in sorted(given.hand)}
+        return {"labels": labels, "names": given.names, "can_undo": given.can_undo}
 
-    def suggest(self, k: int, hidden: NDArray[np.bool_] | None = None) -> tuple[list[int], str]:
+    def suggest(self, k: int, hidden: NDArray[np.bool_] | None = None) -> dict[str, Any]:
         """Return rows to label next, and by what they were chosen; of `hidden` ones (N,) none is suggested."""
         given = self.labels.to_learn_from()
         named = given[given != ""]
@@ -234,29 +226,24 @@ class ExplorerWorkspace:
             rows = np.flatnonzero(~hidden | (given != ""))
             x, given = x[rows], given[rows]
         if not (given == "").any():
-            return [], "coverage"
+            return {"rows": [], "reason": "coverage"}
         chosen = suggest(x, given if len(named) else None, k)
-        return rows[chosen].tolist(), reason(len(named), len(np.unique(named)))
+        return {"rows": rows[chosen].tolist(), "reason": reason(len(named), len(np.unique(named)))}
 
-    def doubts(self) -> tuple[list[dict[str, Any]], str]:
-        """Return labels that are probably wrong, the most doubtful first, and a sentence about them.
-
-        A label that was confirmed is not doubted again. A label of the file counts as one given by hand.
-        """
+    def doubts(self) -> dict[str, Any]:
+        """Return labels that are probably wrong and were not confirmed, the most doubtful first, and a sentence."""
         with self._classifying:
             given, known = self.labels.given().all, self.known
             _, groups = known.held_together(2) or ("", None)
             found = probably_wrong(known.x, given, groups)
         confirmed = self.labels.confirmed()
-        left = [doubt for doubt in found if doubt.row not in confirmed]
-        count = int(np.count_nonzero(given != ""))
-        told = f"Of {count:,} labels, {len(left):,} differ from what the others say."
-        told += " The number is how probable the label is." if left else ""
-        return [
-            {"row": one.row, "label": one.label, "given": one.given}
-            | {"suggestion": one.predicted, "confidence": one.probability}
-            for one in left
-        ], told
+        left = [
+            {"row": row, "label": label, "given": right, "suggestion": other, "confidence": probability}
+            for row, label, right, other, probability, _ in found
+            if row not in confirmed
+        ]
+        told = f"Of {np.count_nonzero(given != ''):,} labels, {len(left):,} differ from what the others say."
+        return {"doubts": left, "sentence": told + " The number is how probable the label is." * bool(left)}
 
     def why(self, row: int) -> dict[str, Any]:
         """Return what made the difference to a window, and the nearest windows that have a label."""
@@ -264,7 +251,7 @@ class ExplorerWorkspace:
         values = None if series is None else series.window(row)
         if series is None or values is None:
             raise InputError(f"The series of row {row} is not at hand. Name what was embedded: --data.")
-        labels, overlap = self.labels.given().all, self.overlapping(row)
+        labels, overlap = self.labels.given().all, self.index.overlapping(row)
         with self._classifying:
             try:
                 self._embedder = self._embedder or open_model(model_behind(self.known.model, self._model))
@@ -284,8 +271,7 @@ class ExplorerWorkspace:
             "edges": (found.edges / found.edges[-1]).tolist(),
             "sentence": self._because(row, found, [series.channels[place] for place in order]),
             "nearest": [
-                {"row": one, "distance": far, "label": str(labels[one])}
-                for one, far in zip(rows, distances, strict=True)
+                {"row": one, "distance": far, "label": labels[one]} for one, far in zip(rows, distances, strict=True)
             ],
         }
 
@@ -308,10 +294,7 @@ class ExplorerWorkspace:
             classes = np.unique(given[given != ""])
             if len(classes) < 2:
                 there = f"is only {str(classes[0])!r}" if len(classes) else "is none"
-                raise InputError(
-                    f"Two labels are needed to tell windows apart, and there {there}. Label some windows of at least "
-                    "two kinds, then classify again."
-                )
+                raise InputError(f"Two labels are needed, and there {there}. Label some windows of at least two kinds.")
             if (given != "").all():
                 raise InputError("Every window has a label: there is nothing left to predict.")
             x, known = self.known.x, self.known
@@ -326,16 +309,17 @@ class ExplorerWorkspace:
             )
             return self._prediction
 
+    def frame(self, rows: Sequence[int]) -> pd.DataFrame:
+        """Return some windows: row, and what the file and the label store say of each."""
+        at, labels = np.array(rows, np.intp), self.labels.given().all
+        columns = {name: values[at] for name, values in self.known.columns().items() if name != "label"}
+        return pd.DataFrame({"row": at, **columns, "label": labels[at]})
+
     def table(self, rows: Sequence[int]) -> str:
         """Return some windows as a .csv, with their labels and, where they are known, predictions."""
-        labels, found = self.labels.given().all, self._prediction
-        facts = [{"row": row, **self.describe(row, str(labels[row]))} for row in rows]
-        table = pd.DataFrame(facts)[["row", "recording", "start", "end", "group", "label"]]
-        for name in TIMES:  # UTC, where the recordings have dates
-            if (times := getattr(self.known, name)) is not None:
-                table.insert(table.columns.get_loc("group"), name, times[list(rows)])
-        if found is not None:
-            table["prediction"] = found.label[list(rows)]
+        table = self.frame(rows)
+        if self._prediction is not None:
+            table["prediction"] = self._prediction.label[list(rows)]
         safe = table.map(lambda cell: harmless(cell) if isinstance(cell, str) else cell)
         return str(safe.to_csv(index=False, lineterminator="\n"))
 
@@ -385,14 +369,8 @@ def open_workspace(
 ) -> ExplorerWorkspace:
     """Read vectors with what is kept beside them, the labels given by hand, and where their series are.
 
-    Parameters
-    ----------
-    data, options, rate : where the series are, as `series_of` takes it
-    labels : a label store; by default one beside the vectors, named after them. It is made at the first label
-    others : label stores of other people, which are shown and not changed
-    model : what made the vectors, to say why; not needed for the model in the box
-    map_kind : "tsne", or "umap", which needs umap-learn
-    say : is told in sentences what is done
+    `data`, `options` and `rate` go to `series_of`. `labels` is a store that is written to, by default one beside the
+    vectors; `others` are only shown. `model` made the vectors. `say` is told in sentences what is done.
     """
     known = read_vectors(path, finite=True)
     if not len(known):

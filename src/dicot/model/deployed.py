@@ -115,10 +115,8 @@ class OnnxEmbedder:
         targets = [make(sum(len(cases) for _, cases in groups), width) for width in outputs.values()]
         for index, cases in groups:
             if self.about["scale"] is not None and swallows(cases):  # the model scales in float64
-                raise InputError(
-                    "The values of a channel differ by less than float32 can tell apart at their size, and "
-                    f"{self.path} takes float32. Subtract what they have in common before you fit and export a model."
-                )
+                said = f"The values of a channel differ by less than float32, which {self.path} takes, can tell apart."
+                raise InputError(f"{said} Subtract what they have in common before you fit and export a model.")
             if cases.length > cases.lengths[cases.index].max():
                 refuse_beyond(
                     memory_of(None),
@@ -183,8 +181,6 @@ def _checked(data: bytes) -> bytes:
         try:
             check_hash(data, MARK)
         except ValueError as error:
-            raise ValueError(
-                f"{error}: it is damaged, or was changed by another program; where the change is intended, set the "
-                f"entry {SEAL!r} of its metadata to {CHANGED!r}"
-            ) from error
+            said = f"{error}: it is damaged, or was changed by another program; if that is intended"
+            raise ValueError(f"{said}, set the entry {SEAL!r} of its metadata to {CHANGED!r}") from error
     return data

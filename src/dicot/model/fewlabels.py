@@ -211,10 +211,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
 @final
 class Relabelled:
-    """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other.
-
-    Each is what a fit of its own gives, but the graph of the cases is made once, which takes most of the time.
-    """
+    """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other, with one graph for all."""
 
     def __init__(self, X: Floats) -> None:
         self._X = X
@@ -308,10 +305,7 @@ class _Graph:
 def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], Rows]:
     """Return the classes, at least so many, and the number of each case's class (N,), -1 where its label is unknown."""
     if y is None:
-        raise InputError(
-            "FewLabelClassifier requires y to be passed, but the target y is None. Pass one label per case, -1 where it"
-            " is unknown."
-        )
+        raise InputError("FewLabelClassifier requires y to be passed, but the target y is None.")
     if isinstance(y, list | tuple) and any(isinstance(v, str) for v in y):
         y = np.array(y, dtype=object)  # or numpy would write -1 and None among strings as text
     given = column_or_1d(y, warn=True)
@@ -325,10 +319,8 @@ def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], R
     check_classification_targets(labels[known])
     classes, numbers = np.unique(labels[known], return_inverse=True)
     if len(classes) < least:
-        raise InputError(
-            f"FewLabelClassifier needs labels of at least {least} classes; got {known.sum()} label(s) of "
-            f"{len(classes)} class(es) among n_samples={n_cases} cases. Label more cases."
-        )
+        found = f"{known.sum()} label(s) of {len(classes)} class(es) among n_samples={n_cases} cases"
+        raise InputError(f"FewLabelClassifier needs labels of at least {least} classes; got {found}. Label more cases.")
     out = np.full(n_cases, -1, dtype=np.intp)
     out[known] = numbers
     return classes, out
@@ -344,10 +336,7 @@ def _graph_rows(known: Rows, n_cases: int, limit: int, rng: np.random.RandomStat
 
 
 def _folds(numbers: Rows, may_leave: NDArray[np.bool_], rng: np.random.RandomState) -> Iterator[tuple[Rows, Rows]]:
-    """Yield the labelled cases that remain and those that are held out; a class with one label is never held out.
-
-    Nothing is yielded where fewer than two classes have two labels that may be held out.
-    """
+    """Yield the labelled cases that remain and those that are held out; nothing unless two classes have two labels."""
     members = [np.flatnonzero((numbers == c) & may_leave) for c in np.unique(numbers)]
     if sum(len(rows) > 1 for rows in members) < 2:
         return

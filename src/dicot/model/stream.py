@@ -84,9 +84,7 @@ class Stream:
         self.model = open_model(model) if isinstance(model, str | Path) else model
         known = self.model.preparation_
         if rate is not None and known.rate is not None and abs(rate / known.rate - 1) > SAME_RATE:
-            raise InputError(
-                f"This model was fitted on a rate of {known.rate:g}; got {rate:g}. Resample the samples first."
-            )
+            raise InputError(f"This model was fitted on a rate of {known.rate:g}; got {rate:g}. Resample first.")
         reading = Reading(window=window or known.n_times or None, stride=stride, rate=rate or known.rate, gap=gap)
         self.rate, self.gap = reading.rate, reading.gap
         self.window, self.stride = reading.steps(self.rate)
@@ -168,10 +166,8 @@ class Stream:
             raise InputError(f"push takes (time steps, {wanted} channels); got {array.shape}.{turned}")
         if len(bad := np.argwhere(~np.isfinite(array))):
             step, channel = bad[0].tolist()
-            said = (
-                f"Time step {step} of this push has {array[step, channel]} in channel {channel}. Fill it in, or leave"
-            )
-            raise InputError(f"{said} out such time steps and pass times=: then a new stretch begins behind them.")
+            said = f"Time step {step} of this push has {array[step, channel]} in channel {channel}"
+            raise InputError(f"{said}. Fill it in, or leave out such time steps and pass times=.")
         return array.astype(np.float64)
 
     def _timed(self, times: Any, n: int) -> tuple[Seconds, Seconds, list[int]]:

@@ -184,11 +184,8 @@ def _look(task: _Task, recordings: Sequence[Recording]) -> tuple[Note, list[Shar
     outlines = [outline_of(one, task.reading)._asdict() for one in recordings]
     for one in recordings:
         if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
-            raise InputError(
-                f"The values of recording {one.name!r} differ by less than float32 can tell apart at their size, and a "
-                "corpus keeps no more. Subtract what they have in common, or leave the channel out by channels= "
-                "(--channels)."
-            )
+            said = f"The values of recording {one.name!r} differ by less than float32, which a corpus has, can tell."
+            raise InputError(f"{said} Subtract what they have in common, or leave the channel out (--channels).")
     return {"recordings": outlines}, []
 
 
@@ -230,10 +227,8 @@ def _staged(
             try:
                 done[task.number] = future.result()
             except BrokenProcessPool as error:
-                raise LostWorkerError(
-                    "A process that built the corpus has ended in the middle of its work; it may have run out of "
-                    "memory. Run the same command again, with fewer --workers; it goes on from here."
-                ) from error
+                said = "A process that built the corpus has ended in the middle of its work, perhaps out of memory."
+                raise LostWorkerError(f"{said} Run the same command again, with fewer --workers.") from error
             except InputError as error:
                 if not skip_damaged:
                     raise InputError(f"{error} To leave such files out, and list them: --skip-damaged.") from error
@@ -354,10 +349,7 @@ def _behind(url: str) -> dict[str, tuple[PurePath, int, str]]:
 
 @contextmanager
 def _opened(task: _Task) -> Iterator[Path]:
-    """Give the file as one of this machine, and make sure that it is still the one that was found at first.
-
-    What is behind a URL is copied into a folder that is removed again.
-    """
+    """Give the file as one of this machine, where it must not have changed; behind a URL, as a copy for a while."""
     source = task.source
     if not source.is_url:
         path = Path(source.file)

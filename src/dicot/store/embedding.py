@@ -87,13 +87,9 @@ def embed_recordings(
 
     Parameters
     ----------
-    embed : windows -> vectors (N, F)
-    model : the hash of the model that `embed` is of
-    out : the .parquet or .npz to write
-    data : a folder, a pattern, a file or a list of these
-    options : how recordings become windows, fields of Reading: window, stride, channels and so on
+    embed : windows -> vectors (N, F), by the model whose hash is `model` and which is at `model_at`
+    data, options : recordings, and fields of a Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
-    model_at : where the model is, for whoever needs it again
     like : channels and rate that recordings must have; without it, those of what is appended to, or of each other
     more : vectors (N, F) -> further columns (N,) of a .parquet
     """
@@ -204,10 +200,7 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
 def _new_files(
     out: Path, before: Facts, named: Mapping[str, Path], facts: Facts, told: Mapping[str, str]
 ) -> dict[str, Path]:
-    """Return the files that are new or have changed, and put what they hold into `facts`.
-
-    What a file holds decides, not its name alone: one that was embedded under another name is not embedded again.
-    """
+    """Return the files that hold something new, under whatever name, and put what they hold into `facts`."""
     by_file = {entry["file"]: name for name, entry in before.items()}
     by_hash = {entry["sha256"]: name for name, entry in before.items() if name not in named}
     new: dict[str, Path] = {}
@@ -221,52 +214,36 @@ def _new_files(
         facts[name] = facts_of(file) | ({"told": told[name]} if name in told else {})
         digest = facts[name]["sha256"]
         if name not in before and old is not None and before[old]["sha256"] != digest:
-            raise InputError(
-                f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since. "
-                f"Name the folder that was named then. {AGAIN}"
-            )
+            said = f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since."
+            raise InputError(f"{said} Name the folder that was named then. {AGAIN}")
         old = name if name in before else old or by_hash.get(digest)  # a copy beside it is a recording of its own
         if old is None or before[old]["sha256"] != digest:
             new[name] = file
         elif old != name:
             renamed.append(f"{name} (there as {old})")
     if renamed:
-        warnings.warn(
-            f"{out} has the windows of {listed(renamed)} under another name, which they keep. Leave out --append to "
-            "have all recordings named by their paths below what was named.",
-            DicotWarning,
-            stacklevel=6,
-        )
+        said = f"{out} has the windows of {listed(renamed)} under another name, which they keep."
+        warnings.warn(f"{said} To have them named anew, leave out --append.", DicotWarning, stacklevel=6)
     return new
 
 
 def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream) -> set[Place]:
-    """Return the windows that a file has of recordings that have grown since.
-
-    Refuse other windows, and recordings that are others or have changed and not only grown.
-    """
+    """Return the windows that a file has of recordings that have grown since; refuse all other changes."""
     for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
         if was != now:
-            raise InputError(
-                f"{out} was made with --{option} {held.options.get(option)}, {was} time steps; now --{option} "
-                f"{made.options[option]} are {now}. {AGAIN}"
-            )
+            said = f"{out} was made with --{option} {held.options.get(option)}, {was} time steps"
+            raise InputError(f"{said}; now --{option} {made.options[option]} are {now}. {AGAIN}")
     before = held.recordings
     grown = before.keys() & stream.files.keys()
     places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
     known = {place for place in places if file_name_of(place[0], before) in grown}
     for name in sorted(grown):
         if before[name].get("windows") is None:
-            raise InputError(
-                f"{stream.files[name]} has grown, and {out} was selected from vectors that had more windows of it. "
-                "Append to these, and select again."
-            )
+            said = f"{stream.files[name]} has grown, and {out} was selected from vectors that had more windows of it."
+            raise InputError(f"{said} Append to these, and select again.")
         if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
-            raise InputError(
-                f"{stream.files[name]} has changed since {out} was made of it, or is another file than "
-                f"{before[name]['file']}: windows that were embedded are gone, or have other values, labels or groups. "
-                f"Put the former file back, or rename this one. {AGAIN}"
-            )
+            said = f"{stream.files[name]} has changed since {out} was made of it, in values, labels or groups"
+            raise InputError(f"{said}, or is another file than {before[name]['file']}. Put that one back. {AGAIN}")
     return known
 
 
@@ -305,11 +282,9 @@ def embed_corpus(
     overwrite: bool = False,
     on_shard: Callable[[int], None] = lambda peak: None,
 ) -> Store:
-    """Embed all windows of a corpus into a folder, shard by shard; killed, the same call continues.
+    """Embed all windows of a corpus into a folder, shard by shard; killed, the same call continues to the same bytes.
 
-    Any process may do a shard. The bytes depend neither on who did it nor on how often the work was begun anew.
-    `model_hash` tells models apart, and `overwrite` replaces vectors of another one or of another corpus. `on_shard` is
-    told the most memory, in bytes, that the process which did a shard has had.
+    `on_shard` is told the most memory, in bytes, that the process which did a shard has had.
     """
     folder = Path(out).absolute()
     with only_writer(folder, folder=True):
@@ -351,10 +326,8 @@ def _on_cluster(on: OnCluster, corpus: Corpus, folder: Path, left: Sequence[int]
 def _begin(make: Callable[[], Embedder], path: Path, folder: Path) -> Callable[[int], Iterator[int]]:
     """Load model and corpus in a process of the cluster; return what embeds a shard there."""
     if unseen := [one for one in (path, folder / UNFINISHED) if not one.exists()]:
-        raise InputError(
-            f"A node of the cluster ({socket.gethostname()}) does not see {unseen[0]}. Put corpus, model and vectors "
-            "on a file system that all nodes share."
-        )
+        said = f"A node of the cluster ({socket.gethostname()}) does not see {unseen[0]}."
+        raise InputError(f"{said} Put corpus, model and vectors on a file system that all nodes share.")
     model, corpus = make(), Corpus.open(path)
     return lambda number: iter([_embed_shard(model, corpus, number, folder)])
 

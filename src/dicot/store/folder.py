@@ -76,17 +76,7 @@ class Shard:
 
 @final
 class Store:
-    """Rows (N, ...) of float32 in a folder.
-
-    Attributes
-    ----------
-    path : the folder
-    kind : "windows" or "vectors"
-    shape : (N, C, T) of windows, (N, F) of vectors
-    about : what is known of all rows together, in plain values
-    shards : the files, in the order of the rows
-    seal : a hash of the manifest
-    """
+    """Rows (N, ...) of float32 in a folder; `about` is what is known of all together, `seal` a hash of the manifest."""
 
     def __init__(self, path: str | Path, verify: bool = False) -> None:
         self.path = Path(path)
@@ -115,10 +105,7 @@ class Store:
         return self.path / SHARDS / f"{shard.name}{suffix}"
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
-        """Read a slice of the rows, or those at these positions.
-
-        Nothing is mapped: a memory map would keep every page that was touched.
-        """
+        """Read a slice of the rows, or those at these positions; a memory map would keep every page that it touched."""
         rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise InputError(f"{self.path} has the rows 0 to {len(self) - 1}; got {rows.min()} to {rows.max()}.")
@@ -223,10 +210,7 @@ def _hash_of(path: Path) -> str:
 def write_manifest(
     folder: Path, kind: str, shape: Sequence[int], shards: Sequence[Shard], about: Mapping[str, Any]
 ) -> Store:
-    """Put the manifest in place and remove files that it does not name; from now on the folder is a store.
-
-    `shape` is that of a row, and `about` what is known of all of them, in plain values.
-    """
+    """Put the manifest in place and remove files that it does not name: now it is a store of rows of `shape`."""
     if not shards:
         raise InputError(f"{folder} would be a store without a row. Name something that gives one.")
     config = {
@@ -253,9 +237,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     """Read a manifest and check what is used of it: anybody may have written it."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise ModelFileError(
-            f"{folder} has no {MANIFEST}: it is unfinished, or an older dicot wrote it. Run the command that makes it."
-        )
+        raise ModelFileError(f"{folder} has no {MANIFEST}: it is unfinished, or of an older dicot. {AGAIN}")
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path.stat().st_size:,} bytes are more than it can have")
@@ -281,16 +263,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 class UnfinishedStore:
     """The work on a store, in units: each gives any number of shards and a note in plain values.
 
-    One process makes this object, and holds the lock of the folder. Any process may do a unit, even twice.
-
-    Parameters
-    ----------
-    plan : all that the content depends on, in plain values; it is kept in the manifest as about["plan"]
-    overwrite : begin anew where the folder holds something of another plan, or something damaged
-
-    Attributes
-    ----------
-    finished : the store, where it is there already
+    One process makes this object, and holds the lock of the folder. Any process may do a unit, even twice. `plan` is
+    all that the content depends on; another plan, or something damaged, is refused unless it may `overwrite`.
+    `finished` is the store, where it is there already.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
@@ -312,10 +287,8 @@ class UnfinishedStore:
         if held is not None and held != wanted:
             differing = sorted(key for key in wanted.keys() | held.keys() if held.get(key) != wanted.get(key))
             if not overwrite:
-                raise InputError(
-                    f"{folder} holds something that was made otherwise: its {', '.join(differing)} differ. Choose "
-                    "another folder, or replace it (--overwrite)."
-                )
+                said = f"{folder} was made otherwise: its {', '.join(differing)} differ."
+                raise InputError(f"{said} Choose another folder, or replace it (--overwrite).")
             self.finished = None
             with writing(folder):
                 (folder / MANIFEST).unlink(missing_ok=True)  # first: what is left is no store
@@ -403,9 +376,7 @@ class Corpus(Cases):
             self.reading = Reading.from_dict(about["reading"])  # how recordings became windows
             self.sources = tuple(Source(**entry) for entry in about["sources"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(
-                f"{path} is damaged: what it says of its windows is wrong ({error}). {AGAIN}"
-            ) from error
+            raise ModelFileError(f"{path} is damaged: it says of its windows {error}. {AGAIN}") from error
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> "Corpus":

@@ -77,10 +77,7 @@ class Rows:
         return Rows([*self.parts, part], self.metric, norms=np.concatenate([self.norms, norms_of(part, what)]))
 
     def blocks(self, size: int, device: "torch.device | None" = None) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first row and at most `size` rows, one block after the other.
-
-        On a GPU they stay where half of its free memory suffices.
-        """
+        """Yield the number of the first row and at most `size` rows; on a GPU they stay if half its memory suffices."""
         if device is None:
             for first, part in zip(self.starts, self.parts, strict=False):
                 for at in range(0, len(part), size):

@@ -8,16 +8,7 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import (
-    InputError,
-    ModelFileError,
-    OutputError,
-    did_you_mean,
-    is_whole,
-    lookup,
-    need_extra,
-    quoted,
-)
+from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup, need_extra
 from dicot.core.storage import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
@@ -175,16 +166,16 @@ class EmbeddingIndex:
         here = np.flatnonzero((starts <= time) & (time < ends))
         if not len(here):
             closest = int(np.argmin(np.maximum(starts - time, time - ends)))
-            raise InputError(
-                f"No window of {recording!r} lies at {time:g} s. Its {len(rows)} windows lie between "
-                f"{starts.min():g} and {ends.max():g} s; the closest is {starts[closest]:g} to {ends[closest]:g} s."
-            )
+            near = f"the closest of {len(rows)} is {starts[closest]:g} to {ends[closest]:g} s"
+            raise InputError(f"No window of {recording!r} lies at {time:g} s; {near}.")
         middles = np.abs((starts[here] + ends[here]) / 2 - time)
         return int(rows[here[np.argmin(middles)]])
 
     def overlapping(self, row: int) -> Whole:
-        """Return the rows of all windows of the same recording that share some time with this one, itself included."""
+        """Return the rows of windows that share some time with this one, itself included, where places are known."""
         (row,) = self._row_numbers([row], "row")
+        if not {"recording", "start", "end"} <= self._columns.keys():
+            return np.array([row])
         rows, starts, ends = self._windows_of(self._column("recording")[row])
         own = rows == row
         return np.asarray(rows[own | ((starts < ends[own]) & (ends > starts[own]))])
@@ -197,10 +188,8 @@ class EmbeddingIndex:
         array = _checked_vectors(x, "x", self.n_features)
         added = _checked_columns(len(array), columns)
         if added.keys() != self._columns.keys():
-            raise InputError(
-                f"What is appended must have the columns of the index, {', '.join(self._columns) or 'none'}; "
-                f"it has {', '.join(added) or 'none'}. Pass the same ones."
-            )
+            held, got = (", ".join(columns) or "none" for columns in (self._columns, added))
+            raise InputError(f"What is appended must have the columns of the index, {held}; it has {got}.")
         self._rows = self._rows.with_more(array, "x")
         self._know({name: np.concatenate([self._columns[name], added[name]]) for name in added})
 
@@ -216,10 +205,8 @@ class EmbeddingIndex:
             origin, seal = self._origin or (None, "")
             there = Store(folder) if (folder / MANIFEST).exists() else None
             if origin == folder.resolve() and (there is None or seal != there.seal):
-                raise OutputError(
-                    f"{folder} was changed by another process after this index was loaded from it, and saving would "
-                    "lose that. Load it again and append to what is there, or choose another folder."
-                )
+                said = f"{folder} was changed by another process after this index was loaded from it."
+                raise OutputError(f"{said} Load it again and append to what is there, or choose another folder.")
             held = {} if there is None else {shard.name: shard for shard in there.shards}
             shards, at_once = [], max(1, SHARD_BYTES // (4 * self.n_features))
             for number, at in enumerate(range(0, len(self), at_once)):
@@ -292,7 +279,7 @@ class EmbeddingIndex:
     def _row_numbers(self, rows: Any, what: str) -> Whole:
         numbers = np.atleast_1d(np.asarray(rows)) if np.size(rows) else np.empty(0, np.int64)
         if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= len(self))).any():
-            raise InputError(f"{what} must be row numbers from 0 to {len(self) - 1}; got {quoted(rows)}.")
+            raise InputError(f"{what} must be row numbers from 0 to {len(self) - 1}; got {numbers}.")
         return numbers.astype(np.int64)
 
     def _windows_of(self, recording: Any) -> tuple[Whole, Array, Array]:
@@ -338,10 +325,8 @@ def _checked_vectors(x: object, what: str, n_features: int | None = None) -> Arr
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
         raise InputError(f"{what} must be numbers of shape (cases, features); got {array.dtype} {array.shape}.")
     if n_features is not None and array.shape[1] != n_features:
-        raise InputError(
-            f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}. "
-            "Embed both by the same model."
-        )
+        held = f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}."
+        raise InputError(f"{held} Embed both by the same model.")
     with np.errstate(over="ignore"):  # what becomes inf is refused with the others
         return array if array.dtype == np.float32 else array.astype(np.float32)
 

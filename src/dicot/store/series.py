@@ -55,11 +55,6 @@ class Series(ABC):
     channels: tuple[str, ...]
     rate: float | None  # time steps per second
     lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
-    recorded = False  # whether `track` knows the recordings of the windows
-
-    def track(self, row: int) -> Track | None:
-        """Return the whole recording of a window; None where it is lost, which may show only now."""
-        return None
 
     @abstractmethod
     def surroundings(self, row: int) -> Surroundings | None:
@@ -84,16 +79,8 @@ def series_of(
 ) -> Series:
     """Find the values that were embedded: in `data`, or where the vectors say; an AbsentSeriesError where they are not.
 
-    Parameters
-    ----------
-    known : the vectors
-    data : what was embedded, where the vectors do not say it or it was moved: recordings (a folder, a pattern or a
-        file), or a data set or a file of cases
-    options : how the files are read, where the user says anything: time, channels, label, group, and of recordings
-        unit, resample, gap and missing. They win over what the vectors say, or, where these say nothing, over the
-        dicot.toml beside `data`
-    rate : time steps per second; wins likewise
-    path : of the vectors' file, for errors
+    `options` and `rate` say how files are read. They win over what the vectors say, or, where these say nothing, over
+    the dicot.toml beside `data`. `path` is that of the vectors, for errors.
     """
     what, made = "the file of vectors" if path is None else str(path), known.source
     recorded = known.placed if made is None else made.kind == "recordings"
@@ -120,8 +107,6 @@ class RecordedSeries(Series):
     Several threads may ask at once. A file that has changed since is not shown; `channels` are empty where none is.
     `files` are by the name of the recording, or what stands before ":" and its group; `what` is the vectors' file.
     """
-
-    recorded = True
 
     def __init__(
         self,
@@ -184,11 +169,9 @@ class RecordedSeries(Series):
             if (away * rate <= NEAR).all():
                 return slice(first, last + 1)
         recording = str(self._recording[row])
-        raise InputError(
-            f"{self._files[str(file_name_of(recording, self._files))]} has no time steps of {recording!r} from "
-            f"{start:g} to {end:g}, where row {row} of {self._what} lies. Was the file changed? Embed it again, or "
-            "name the recordings that were embedded (--data), and their rate= where they have no time stamps."
-        )
+        file = self._files[str(file_name_of(recording, self._files))]
+        said = f"{file} has no time steps of {recording!r} from {start:g} to {end:g}, as row {row} of {self._what} has."
+        raise InputError(f"{said} Embed it again, or name what was embedded (--data), and rate= if it has no times.")
 
     def _problem(self, name: str | None) -> str:
         """Say why a file cannot be shown; nothing where it can."""
@@ -202,6 +185,7 @@ class RecordedSeries(Series):
         return ""
 
     def track(self, row: int) -> Track | None:
+        """Return the whole recording of a window; None where it is lost, which may show only now."""
         recording = str(self._recording[row])
         name = file_name_of(recording, self._files)
         if name is None or recording in self.lost:
@@ -216,10 +200,8 @@ class RecordedSeries(Series):
             while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
                 del self._held[next(iter(self._held))]
         if recording not in there:
-            raise InputError(
-                f"{self._files[name]} has no recording {recording!r}, where row {row} of {self._what} lies; it has "
-                f"{listed(list(there))}. Name the column that tells its recordings apart: group= (--group)."
-            )
+            said = f"{self._files[name]} has no recording {recording!r}, where row {row} of {self._what} lies"
+            raise InputError(f"{said}; it has {listed(list(there))}. Say what tells them apart (--group).")
         return there[recording]
 
     def _read(self, name: str) -> dict[str, Track]:
@@ -273,10 +255,8 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
         parts, channels = {name: part.X for name, part in contents.items()}, next(iter(contents.values())).channels
     else:
         split = load(data, **own)
-        parts, channels = (
-            {"train": split.train.x, **({"test": split.test.x} if split.test else {})},
-            split.train.channels,
-        )
+        parts, channels = {"train": split.train.x}, split.train.channels
+        parts |= {"test": split.test.x} if split.test else {}
     if known.part is not None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
@@ -285,10 +265,8 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
         fitting = [name for name, count in counts.items() if count == len(known) and made is None]
         if len(fitting) != 1:
             held = " and ".join(f"{count} {name} cases".replace("  ", " ") for name, count in counts.items())
-            raise InputError(
-                f"{data} holds {held or 'none of the parts'}, and {what} has {len(known)} vectors. Name the data that "
-                "were embedded (--data), or embed them again."
-            )
+            said = f"{data} holds {held or 'none of the parts'}, and {what} has {len(known)} vectors."
+            raise InputError(f"{said} Name the data that were embedded (--data), or embed them again.")
         parts = {fitting[0]: parts[fitting[0]]}
     # A case of one channel may come as (T,).
     return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)

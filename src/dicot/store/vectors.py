@@ -134,10 +134,8 @@ class Vectors:
     def places(self) -> tuple[Array, Array, Array]:
         """Return recording, start and end, or an error where the file does not say them."""
         if self.recording is None or self.start is None or self.end is None:
-            raise InputError(
-                "it does not say recording, start and end of its vectors, and labels are kept by these. Embed "
-                "recordings: dicot embed MODEL FOLDER --window ... --out vectors.parquet."
-            )
+            said = "it does not say recording, start and end of its vectors. Embed recordings"
+            raise InputError(f"{said}: dicot embed MODEL FOLDER --window ... --out vectors.parquet.")
         return self.recording, self.start, self.end
 
     def begun(self) -> dict[str, float]:
@@ -154,10 +152,9 @@ class Vectors:
         return None if self.source is None else self.source.model or None
 
     def held_together(self, least: int, rows: Any = slice(None)) -> tuple[str, Array] | None:
-        """Return what says which vectors belong together, groups or else recordings, with its values (N,).
+        """Return the name and values (N,) of what holds vectors together: groups, or else recordings.
 
-        A group is called by the column it came from, and "recording" where each recording is one. One that has fewer
-        than `least` different values among these rows does not count; None where neither has as many.
+        What has fewer than `least` different values among these rows does not count; None where neither has as many.
         """
         for name, values in (("group", self.group), ("recording", self.recording)):
             if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors")[rows])) >= least:
@@ -289,10 +286,7 @@ def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
                 values = cells.flatten()
                 width = lengths[0] if x is None else x.shape[1]
                 if cells.null_count or values.null_count or set(lengths) != {width} or not width:
-                    raise InputError(
-                        f"column 'vector' holds empty cells, missing numbers or lists of other lengths from row {at} "
-                        "on. Keep whole vectors of one model in a file."
-                    )
+                    raise InputError(f"column 'vector' holds no whole vectors of one length from row {at} on. {AGAIN}")
                 if x is None:
                     _refuse_bomb(path, 4 * n_rows * int(width))
                     x = (make or (lambda n, f: np.empty((n, f), np.float32)))(n_rows, int(width))
@@ -362,10 +356,8 @@ def write_vectors(
     for arrays in parts.values():
         for key, array in arrays.items():
             if array.dtype.kind not in "biufUM" or len(array) != len(arrays["X"]):
-                raise InputError(
-                    f"{key} must be numbers, text or times, one for each of the {len(arrays['X'])} vectors; got "
-                    f"{array.dtype} {array.shape}."
-                )
+                wanted = f"numbers, text or times, one for each of the {len(arrays['X'])} vectors"
+                raise InputError(f"{key} must be {wanted}; got {array.dtype} {array.shape}.")
     said = None if made_of is None else json.dumps(made_of.to_dict(), sort_keys=True, allow_nan=False)
     with atomic_file(path) as file:
         _write_npz(file, parts, said) if path.suffix == ".npz" else _write_parquet(file, parts, said, more or {})
@@ -416,10 +408,7 @@ def _write_parquet(file: BinaryIO, parts: Parts, source: str | None, more: Mappi
 
 
 def write_columns(path: Path, columns: Mapping[str, Array]) -> None:
-    """Write columns (N,) of numbers or text to a .csv or .parquet, whole or not at all.
-
-    What is not known, hidden by a masked array, NaN or the empty text, is an empty cell.
-    """
+    """Write columns (N,) of numbers or text to a .csv or .parquet; what is masked, NaN or "" is an empty cell."""
     check_out(path, TABLES)
     series = {}
     for name, values in columns.items():

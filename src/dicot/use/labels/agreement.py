@@ -41,10 +41,7 @@ def agreement(first: Any, second: Any) -> Agreement:
     two = check_labels(second, len(one), "second")
     both = labelled(one) & labelled(two)
     if not both.any():
-        raise InputError(
-            "There is no case that both labelled. Let both label some of the same windows. Where they labelled ranges, "
-            "name the vectors (--vectors)."
-        )
+        raise InputError("There is no case that both labelled. If they labelled ranges, name the vectors (--vectors).")
     pairs = as_text(one[both]).tolist(), as_text(two[both]).tolist()
     names = sorted({*pairs[0], *pairs[1]})
     table = np.zeros((len(names), len(names)))

@@ -64,9 +64,7 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
             scores[np.ix_(rows, seen)] = _discriminants(z[rest], np.searchsorted(seen, truth[rest]), z[rows])
     judged = np.flatnonzero(fold >= 0)
     if not len(judged):
-        raise InputError(
-            "No label could be checked. Label more cases of two classes, in two groups where there are any."
-        )
+        raise InputError("No label could be checked. Label more of two classes, in two groups where there are any.")
     chances, right = _trusted(scores[judged], truth[judged])
     best = chances.argmax(axis=1)
     doubtful = np.flatnonzero((right < below) & (best != truth[judged]))

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
 from dicot.core.errors import InputError, quoted
 from dicot.data.labels import as_text, plain_text
+from dicot.data.timestamps import EPOCH, seconds_since
 
 Place = tuple[str, int | float | str, int | float | str]  # recording, start and end, as a label store has them
 
@@ -25,9 +25,7 @@ def to_label_studio(ranges: Iterable[tuple[str, Any, Any, Any]], begun: Mapping[
     tasks: dict[str, list[dict[str, Any]]] = {}
     for recording, start, end, label in ranges:
         if start is None:
-            raise InputError(
-                f"the label of {recording!r} has no start and end: Label Studio keeps ranges. Write a .csv."
-            )
+            raise InputError(f"{recording!r} has no start and end, and Label Studio keeps ranges. Write a .csv.")
         if recording in begun and not isinstance(start, str):
             start, end = (round(1000 * (begun[recording] + time), 3) for time in (start, end))
         own = tasks.setdefault(recording, [])
@@ -84,14 +82,11 @@ def _range(value: Mapping[str, Any], name: str, begun: float | None, where: str)
         try:
             time, since_1970 = _time(given)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{where} has {quoted(given)} as {column!r}, which is no number and no time in ISO 8601. Correct it."
-            ) from error
+            said = f"{where} has {quoted(given)} as {column!r}"
+            raise InputError(f"{said}, which is no number and no time in ISO 8601. Correct it.") from error
         if since_1970 and begun is None:
-            raise InputError(
-                f"{where} has {given!r} as {column!r}, a date, and nothing says when the recording {name!r} began. "
-                "Name vectors that say it (--vectors), or write seconds from its beginning."
-            )
+            said = f"{where} has {given!r} as {column!r}, and nothing says when the recording {name!r} began."
+            raise InputError(f"{said} Name vectors that say it (--vectors), or write seconds.")
         times.append(round(time - (begun or 0.0), 6) if since_1970 else time)
     if not times[0] <= times[1]:
         raise InputError(f"{where} has an 'end' before its 'start'. Correct it.")
@@ -101,6 +96,5 @@ def _range(value: Mapping[str, Any], name: str, begun: float | None, where: str)
 def _time(given: Any) -> tuple[float, bool]:
     """Return a time in seconds, and whether they count from 1970."""
     if isinstance(given, str):
-        moment = datetime.fromisoformat(given)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), True
+        return seconds_since(EPOCH, given), True
     return float(given) / (1000 if given >= MILLISECONDS else 1), given >= SINCE_1970

@@ -21,7 +21,7 @@ from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
-from dicot.data.ranges import Range, labels_of_windows
+from dicot.data.ranges import Span, labels_of_windows
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
@@ -72,12 +72,8 @@ class LabelStore:
     """An open store of labels; close it, or use it in a `with`. Every process and every thread opens its own.
 
     A key says what is labelled: (recording, start, end) with numbers or text for the times, or the text of an id.
-    Labels are text or numbers. A file that is not there is made. What a call wrote is on disk when it returns.
-
-    Parameters
-    ----------
-    path : of the SQLite file, such as labels.sqlite
-    read_only : open a copy in memory, as the file is now: the file may be read-only and is never changed
+    Labels are text or numbers. A file that is not there is made. What a call wrote is on disk when it returns. With
+    `read_only` a copy in memory is opened, as the file is now.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
@@ -95,13 +91,9 @@ class LabelStore:
         self._db.close()
 
     def set(self, keys: Sequence[Key], labels: Label | Sequence[Label], by: str = "") -> None:
-        """Give each key its label, or all of them the same one; all of this call or nothing.
+        """Give each key, none of them twice, its label or all the same one: all of this call or nothing.
 
-        Parameters
-        ----------
-        keys : a list of keys, none of them twice
-        labels : one for each key, or one for all
-        by : who says so, for the history
+        `by` says who did it, for the history.
         """
         checked = _checked_keys(keys)
         if isinstance(labels, str) or not isinstance(labels, Collection):
@@ -151,10 +143,7 @@ class LabelStore:
             return {key: row["new"] for key, row in self._rows(f"{NEWEST} number")}
 
     def names(self) -> list[Label]:
-        """Return every label in the order in which they came, also one that no key has any more.
-
-        A label that an undo took back counts as never given.
-        """
+        """Return every label in the order of coming, also one that no key has now, but none that was undone."""
         with self._transaction("DEFERRED"):
             labels = [label for (label,) in self._db.execute("SELECT label FROM names ORDER BY number").fetchall()]
         if not all(_is_value(label) for label in labels):
@@ -262,18 +251,14 @@ def _checked_key(key: Any) -> Key:
         alike = isinstance(start, str) == isinstance(end, str)
         if alike and all(map(_is_value, (recording, start, end))) and start <= end:
             return str(recording), start, end
-    raise InputError(
-        "A key is (recording, start, end), the times both numbers or both text and in this order, or the text of an "
-        f"id; got {key!r}."
-    )
+    raise InputError(f"A key is an id or (recording, start, end), times in order and of one kind; got {key!r}.")
 
 
 def _label(label: Any, key: Key) -> Label:
     value: Label = _plain(label)
     if not _is_value(value) or value == -1:
         raise InputError(
-            f"A label is text or a finite number, but not -1, which stands for an unknown one; got {label!r} for "
-            f"{key!r}. Take a label away with remove."
+            f"A label is text or a finite number, but not -1, which means unknown; got {label!r} for {key!r}."
         )
     return value
 
@@ -355,27 +340,25 @@ class WindowKeys:
         for key, label in labels.items():
             before, other = wanted.setdefault(_rounded(key), (key, label))
             if other != label:
-                raise InputError(
-                    f"One window has two labels: {other!r} for {before!r} and {label!r} for {key!r}. Take one of them "
-                    "away."
-                )
+                both = f"{other!r} for {before!r} and {label!r} for {key!r}"
+                raise InputError(f"One window has two labels: {both}. Take one of them away.")
         by_row = {row: label for rounded, (_, label) in wanted.items() for row in self._rows.get(rounded, ())}
         others = dict(one for rounded, one in wanted.items() if rounded not in self._rows)
-        ranges: dict[str, list[Range]] = {}
+        ranges: dict[str, list[Span]] = {}
         for key, label in others.items():
             if (place := _seconds(key)) is not None and key[0] in self._placed:
-                ranges.setdefault(key[0], []).append(Range(key[0], *place, label))
+                ranges.setdefault(key[0], []).append((*place, label))
         on: set[Key] = set()
         for name, own in ranges.items():
             rows, start, end = self._placed[name]
-            found = dict(zip(rows.tolist(), labels_of_windows(own, [name] * len(rows), start, end), strict=True))
+            found = dict(zip(rows.tolist(), labels_of_windows(own, start, end), strict=True))
             by_row |= {int(row): taken for row, taken in found.items() if taken is not None and row not in by_row}
             # The latest end of the labelled windows that start up to here: a range that begins before it is on one.
-            reach = np.maximum.accumulate(
-                [time if row in by_row else -np.inf for row, time in zip(rows, end, strict=True)]
-            )
-            begun = np.searchsorted(start, [one.end for one in own])
-            on |= {one[:3] for one, count in zip(own, begun, strict=True) if count and reach[count - 1] > one.start}
+            ends = [time if row in by_row else -np.inf for row, time in zip(rows, end, strict=True)]
+            reach = np.maximum.accumulate(ends)
+            begun = np.searchsorted(start, [last for _, last, _ in own])
+            covers = (count > 0 and reach[count - 1] > one[0] for one, count in zip(own, begun, strict=True))
+            on |= {(name, *one[:2]) for one, is_on in zip(own, covers, strict=True) if is_on}
         return by_row, [key for key in others if key not in on]
 
     def keys_of(self, rows: Iterable[int], labels: Mapping[Key, Label]) -> list[Key]:
@@ -417,10 +400,7 @@ def _read_table(path: Path) -> dict[Key, Label]:
         names = list(rows.fieldnames or ())
         by_file = "file" in names and "recording" not in names
         if lacking := [name for name in COLUMNS if name not in names and not (by_file and name == "recording")]:
-            raise InputError(
-                f"line 1 has no column {lacking[0]!r}. {did_you_mean(lacking[0], names)} A table of labels has the "
-                f"columns {', '.join(COLUMNS)}."
-            )
+            raise InputError(f"line 1 has no column {lacking[0]!r}. {did_you_mean(lacking[0], names)}")
         for row in rows:
             line = f"line {rows.line_num}"
             if None in row or None in row.values():
@@ -430,9 +410,7 @@ def _read_table(path: Path) -> dict[Key, Label]:
                 continue
             key = _key(str(PurePath(row["file"]).with_suffix("")) if by_file else row["recording"], row, line)
             if (other := labels.setdefault(key, (row.get("at", ""), label))[1]) != label:
-                raise InputError(
-                    f"{line} gives {key!r} the label {label!r}, and one above {other!r}. Remove one of them."
-                )
+                raise InputError(f"{line} labels {key!r} {label!r}, and one above {other!r}. Remove one of them.")
     return {key: label for key, (_, label) in sorted(labels.items(), key=lambda one: one[1][0])}
 
 
