@@ -184,7 +184,7 @@ def time_steps(value: str | int, rate: float | None, window: int | None = None) 
     if rate is None:
         raise InputError(
             f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time), say "
-            f"rate=, or give {what} in time steps."
+            f"rate= (--set rate=50), or give {what} in time steps."
         )
     steps = float(match["number"]) * _SECONDS[match["unit"]] * rate
     if not 0.5 < steps <= _MOST:

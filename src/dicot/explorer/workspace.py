@@ -244,7 +244,7 @@ class ExplorerWorkspace:
         """
         with self._classifying:
             given, known = self.labels.given().all, self.known
-            _, groups = known.held_together(2) or ("", None)
+            _, groups = known.held_together(2, given != "") or ("", None)
             found = probably_wrong(known.x, given, groups)
         confirmed = self.labels.confirmed()
         left = [doubt for doubt in found if doubt.row not in confirmed]

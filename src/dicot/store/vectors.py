@@ -153,14 +153,14 @@ class Vectors:
         """Return the hash of the model that made them, where the file says it."""
         return None if self.source is None else self.source.model or None
 
-    def held_together(self, least: int) -> tuple[str, Array] | None:
+    def held_together(self, least: int, rows: Any = slice(None)) -> tuple[str, Array] | None:
         """Return what says which vectors belong together, groups or else recordings, with its values (N,).
 
         A group is called by the column it came from, and "recording" where each recording is one. One that has fewer
-        than `least` different values does not count; None where neither has as many.
+        than `least` different values, among these rows, does not count; None where neither has as many.
         """
         for name, values in (("group", self.group), ("recording", self.recording)):
-            if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors"))) >= least:
+            if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors")[rows])) >= least:
                 options = {} if self.source is None else self.source.options
                 column = options.get("group") if name == "group" else name
                 return name_of_groups(values, self.recording, column if isinstance(column, str) else None), values
