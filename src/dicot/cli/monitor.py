@@ -101,7 +101,8 @@ def _usual_unit(old: "Vectors", new: "Vectors") -> str:
         raise InputError(
             "The files do not say which windows belong together. If each counts for itself: --unit window."
         )
-    told = [bool(has) and has != set(one.recording) for has, one in zip(groups, (old, new), strict=True)]
+    recordings = set(old.recording), set(new.recording)
+    told = [bool(has) and has != own for has, own in zip(groups, recordings, strict=True)]
     if told[0] != told[1]:
         opt.warn("Only one of the files has groups, so recordings count. Tell groups of both: --names ... --group ...")
     return "group" if all(told) and not groups[0] & groups[1] else "recording"
