@@ -86,6 +86,11 @@ def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("recording,start,end,label\n" + "\n".join(lines))
     said = dicot("classify", tmp_path / "v.npz", "--labels", tmp_path / "l.csv")
     assert "not known" in said and "Warning: Only one label of classes 'run', 'walk'" in said
+    _, truth = write(tmp_path / "v.npz")
+    people, mine = np.where(np.arange(N) % 3 < 2, "ann", "bob"), np.where(np.arange(N) % 3 < 2, some(truth), "")
+    write(tmp_path / "v.npz", group=people, y=mine)  # two recordings of ann have labels: these are held out whole
+    said = dicot("classify", tmp_path / "v.npz")
+    assert "of one group: nothing is known of other groups" in said and "held out by recording" in said
 
 
 def test_a_parquet_of_predictions(tmp_path: Path) -> None:

@@ -46,7 +46,10 @@ def classify(
     given = opt.labels_of(vectors, known, labels)
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
-        name, groups = known.held_together(2) or known.held_together(1) or ("group", None)
+        people = known.held_together(2)
+        name, groups = known.held_together(2, numbers >= 0) or people or known.held_together(1) or ("group", None)
+    if people is not None and people[0] != name:
+        opt.warn(f"All labels are of one {people[0]}: nothing is known of other {people[0]}s. Label windows of more.")
     model = FewLabelClassifier().fit(known.x, given)
     with Bar("accuracy", 100) as bar:
         how: dict[str, Any] = {"suggested": not drawn, "on_fit": lambda done, total: bar.update(100 * done // total)}

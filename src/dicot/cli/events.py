@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import show_columns
+from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
 
@@ -19,6 +19,7 @@ def events(
     alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
     features: opt.Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
+    plot: opt.Plot = None,
     data: opt.Series = None,
 ) -> None:
     """Find events in VECTORS that are like the few windows with LABEL.
@@ -35,6 +36,8 @@ def events(
     from dicot.use.features import judged_by
 
     check_out(out, TABLES)
+    if plot is not None:
+        check_plot(plot, data)
     known = read_vectors(vectors, finite=True)
     with naming(vectors):
         place = known.places()
@@ -61,10 +64,14 @@ def events(
     columns = {**own, **about}
     first = {name: values[:top] for name, values in columns.items()}
     show_columns({**first, "score": [f"{value:.3f}" for value in first["score"]]})
-    typer.echo(
+    said = (
         f"{len(hits)} event(s), {sum(inside)} of them with an example in it; judged by: {kind}. {again} of "
         f"{event.sum()} examples are found again by the others. Ordinary windows, {model.hours_:.2f} h, give at most "
         f"{alarms:g} hit(s) per hour."
     )
+    typer.echo(said)
     write_columns(out, {name: np.asarray(values) for name, values in columns.items()})
     typer.echo(f"Wrote {out}")
+    if plot is not None:
+        drawn = {hit.row: {"score": f"{scores[hit.row]:.3f}"} for hit in hits[:top]}
+        draw(plot, f"{label} in {vectors.name}", [said], vectors, known, drawn, data)

@@ -164,7 +164,7 @@ def check_labels(
     given = as_text(opt.labels_of(vectors, known, labels))
     given[given == "-1"] = ""
     with naming(labels or vectors):
-        name, groups = known.held_together(2) or ("", None)
+        name, groups = known.held_together(2, given != "") or ("", None)
         doubts = probably_wrong(known.x, given, groups)
     rows = [doubt.row for doubt in doubts]
     said = {title: [getattr(doubt, title) for doubt in doubts] for title in Doubt._fields[1:-1]}

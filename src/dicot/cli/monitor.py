@@ -82,11 +82,15 @@ def monitor(
 
 
 def _usual_unit(old: "Vectors", new: "Vectors") -> str:
-    """Return groups where none is in both, or else recordings."""
+    """Return groups where both files have some and share none, or else recordings; a recording alone is no group."""
     groups = [set() if one.group is None else set(one.group.tolist()) for one in (old, new)]
     if old.recording is None or new.recording is None:
         raise InputError("The files do not say which windows belong together. If each counts alone: --unit window.")
-    return "group" if all(groups) and not groups[0] & groups[1] and groups[0] != set(old.recording) else "recording"
+    recordings = set(old.recording), set(new.recording)
+    told = [bool(has) and has != own for has, own in zip(groups, recordings, strict=True)]
+    if told[0] != told[1]:
+        opt.warn("Only one of the files has groups, so recordings count. Tell groups of both: --names ... --group ...")
+    return "group" if all(told) and not groups[0] & groups[1] else "recording"
 
 
 def _values(path: Path, known: "Vectors", name: str) -> "Array":
@@ -96,7 +100,8 @@ def _values(path: Path, known: "Vectors", name: str) -> "Array":
 
     values: Array | None = known.columns().get("start_time" if name in TIMES else name)
     if values is None:
-        raise InputError(f"{path} does not say the {name} of its windows. Embed recordings that have one (--names).")
+        how = "with dates (--time)" if name in TIMES else "that have one (--names)"
+        raise InputError(f"{path} does not say the {name} of its windows. Embed recordings {how}.")
     if name not in TIMES:
         return values
     times = pd.Series(values)

@@ -331,7 +331,7 @@ def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | 
         others = f", that of {listed(list(rates))} is" if rates else ""
         raise InputError(
             f"The rate of {listed(timeless)} is not known{others}. "
-            "Name the column of time stamps as time= (--time), or say rate=."
+            "Name the column of time stamps as time= (--time), or say rate= (--set rate=50)."
         )
     usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
     if usual is None:

@@ -1,5 +1,6 @@
 """A first look at recordings: what each file holds, which windows would suit them, and series thinned for drawing."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -231,8 +232,10 @@ def names_sentence(names: Collection[str], pattern: str | None = None) -> str:
     if pattern is not None:
         return f"{len(read)} of {len(names)} files are called like this. {said}."
     remedy = "Give the parts names of your own, and say which is the label and which the group, as in --names"
-    example = "'{activity}_{subject}' --label activity --group subject"
-    return f"files are called like {found}. {said}. {remedy} {example}."
+    own = iter(("activity", "subject"))  # as their names are, so that it can be pasted
+    example = re.sub(r"\{(\w+)\}", lambda field: f"{{{next(own, field[1])}}}", found)
+    group = " --group subject" if len(values) > 1 else ""
+    return f"files are called like {found}. {said}. {remedy} '{example}' --label activity{group}."
 
 
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:

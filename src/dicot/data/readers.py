@@ -249,8 +249,8 @@ def _files_of(path: Path) -> list[tuple[Path, PurePath]]:
     if not known:
         others = listed(sorted({file.suffix or file.name for file in files}))
         raise InputError(
-            f"{path} holds no recording ({', '.join(suffixes)}), but {f'files of {others}' if others else 'no file'}"
-            ". Check the path, or convert the files."
+            f"{path} holds no recording ({', '.join(suffixes)}), "
+            f"{f'but files of {others}' if others else 'nor any other file'}. Check the path, or convert the files."
         )
     return known
 

@@ -182,8 +182,8 @@ def time_steps(value: str | int, rate: float | None, window: int | None = None) 
     if match["unit"] == "%":
         return round(max(1.0, (window or 1) * float(match["number"]) / 100))
     if rate is None:
-        said = f"{what}={value!r} needs time stamps or a rate."
-        raise InputError(f"{said} Name the column of time stamps as time= (--time), say rate=, or give time steps.")
+        said = f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time)"
+        raise InputError(f"{said}, say rate= (--set rate=50), or give {what} in time steps.")
     steps = float(match["number"]) * _SECONDS[match["unit"]] * rate
     if not 0.5 < steps <= _MOST:
         raise InputError(

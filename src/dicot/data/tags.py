@@ -112,12 +112,14 @@ def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping
         wanted = "a column file (or recording), a column label, and start and end where it holds ranges"
         raise InputError(f"A table of labels has {wanted}; this has {listed(names)}.")
     if not roles:
-        return f"It has no column {called['label']!r}. {did_you_mean(called['label'], names)}"
+        return f"It has no column {called['label']!r}. {did_you_mean(called['label'], names)} Name it by --label."
     columns = columns_of(sheet, [key, *called.values()])
     texts, meant = as_text(columns[key]).tolist(), _meant(files)
     owners = [meant.get(text.replace("\\", "/").removeprefix("./"), []) for text in texts]
     if not any(owners):
-        return f"It names {listed([*dict.fromkeys(texts)])}, and none of the recordings {listed([*files])}."
+        return (
+            f"It names {listed([*dict.fromkeys(texts)])}, and none of the recordings {listed([*files])}. Correct them."
+        )
     told = dict(next(iter(tags.values())).told)
     if both := [role for role in roles if role in told]:
         raise InputError(f"{both[0]}={called[both[0]]!r} is {told[both[0]]} and a column. Rename one of them.")

@@ -234,7 +234,7 @@ class ExplorerWorkspace:
         """Return labels that are probably wrong and were not confirmed, the most doubtful first, and a sentence."""
         with self._classifying:
             given, known = self.labels.given().all, self.known
-            _, groups = known.held_together(2) or ("", None)
+            _, groups = known.held_together(2, given != "") or ("", None)
             found = probably_wrong(known.x, given, groups)
         confirmed = self.labels.confirmed()
         left = [
