@@ -298,7 +298,8 @@ class ExplorerWorkspace:
             if (given != "").all():
                 raise InputError("Every window has a label: there is nothing left to predict.")
             x, known = self.known.x, self.known
-            name, groups = known.held_together(2) or known.held_together(1) or ("group", None)
+            together = known.held_together(2, given != "") or known.held_together(2) or known.held_together(1)
+            name, groups = together or ("group", None)
             model, repeats = FewLabelClassifier().fit(x, given), 5 if len(self) <= MANY else 1
             told = honest_accuracy(x, given, groups, suggested=True, repeats=repeats, group_name=name)
             self._prediction = Prediction(

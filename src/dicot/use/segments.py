@@ -20,6 +20,7 @@ from dicot.model.fewlabels import StandardScale, logarithm
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+DIGITS = 6  # of seconds
 LEAST = 5.0  # seconds
 # Chosen on the training subjects of HAPT and SisFall: python -m benchmarks.segmentation --choose
 PENALTY = 6.0  # of a change, in multiples of how much a window differs from a later one of the same stretch
@@ -239,7 +240,8 @@ def _table(line: Timeline, starts: Rows, values: Rows, title: str) -> pd.DataFra
     kept = begins | np.r_[True, values[1:] != values[:-1]]
     first = starts[kept]
     stop = np.r_[first[1:], len(line.start)]
-    middle = np.r_[0, (line.start[1:] + line.end[:-1]) / 2, 0]  # between the centres of two windows of one width
+    between = (line.start[1:] + line.end[:-1]) / 2  # the centres of two windows of one width
+    middle = np.r_[0, between.round(DIGITS), 0]
     start = np.where(begins[kept], line.start[first], middle[first])
     end = np.where(np.r_[begins[kept][1:], True], line.end[stop - 1], middle[stop])
     return pd.DataFrame(
