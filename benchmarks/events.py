@@ -42,8 +42,8 @@ def is_fall(data: Timelines) -> Any:
     return np.char.startswith(data.recording.astype(str), "F")
 
 
-def place(data: Timelines, rows: Any = slice(None)) -> list[Any]:
-    return [data.recording[rows], data.start[rows], data.end[rows]]
+def place(data: Timelines, rows: Any = slice(None)) -> tuple[Any, Any, Any]:
+    return data.recording[rows], data.start[rows], data.end[rows]
 
 
 def tasks(name: str, train: Timelines, test: Timelines) -> Iterator[tuple[Any, Any, list[Range], Any]]:

@@ -57,7 +57,7 @@ def single_windows(data: Timelines, values: Any, column: str) -> pd.DataFrame:
     """Return stretches of windows that have the same value, without smoothing."""
     classes, numbers = np.unique(values, return_inverse=True)
     certain = np.eye(len(classes))[numbers]
-    table = segment_labels(certain, classes, data.recording, data.start, data.end, least=0.0)
+    table = segment_labels(certain, classes.tolist(), data.recording, data.start, data.end, least=0.0)
     return table.rename(columns={"label": column})
 
 
@@ -112,7 +112,7 @@ def with_labels(train: Timelines, test: Timelines, per_class: int) -> Iterator[t
             model = FewLabelClassifier(spreading="none").fit(x[known], truth[known])
             p[title] = model.predict_proba(new)
         for title, one in {"both": agreed(*p.values()), **p}.items():
-            path = segment_labels(one, model.classes_, *place, least=LEAST)
+            path = segment_labels(one, model.classes_.tolist(), *place, least=LEAST)
             found[f"Viterbi, {per_class} per class, {title}"].append(score(test, path, "label"))
         alone = model.classes_[agreed(*p.values()).argmax(axis=1)]
         found[f"each window alone, {per_class} per class, both"].append(
@@ -139,7 +139,7 @@ def choose(names: Sequence[str], cache: Path | None) -> None:
         for penalty in PENALTIES:
             for alike in DISTANCES:
                 place = (data.recording, data.start, data.end)
-                how = {"least": LEAST, "penalty": penalty, "alike": alike}
+                how: Any = {"least": LEAST, "penalty": penalty, "alike": alike}
                 table = segment(data.vectors, *place, levels=data.levels, **how)
                 one = score(data, table, "cluster")
                 cells = [100 * one["boundaries"], 100 * one["ari"], 100 * one["nmi"], one["stretches"]]

@@ -9,6 +9,7 @@ import argparse
 import tempfile
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ def main(n_cases: int, seconds: float) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.onnx"
                 export_onnx(model, path)
-                cut = {"window": shape[1], "stride": shape[1]}
+                cut: dict[str, Any] = {"window": shape[1], "stride": shape[1]}
                 streams = {
                     "torch": Stream(model, **cut),
                     "torch, with class and outlier": Stream(model, head=head, detector=detector, **cut),

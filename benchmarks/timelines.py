@@ -6,7 +6,7 @@ the publisher's files. Windows are cut across the joins.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,8 @@ class Timelines:
         """Return the windows and ranges of these groups, or of all others."""
         kept = np.isin(self.group, groups, invert=but)
         names = set(np.unique(self.recording[kept]))
-        arrays = (getattr(self, name)[kept] for name in ("vectors", "levels", "peak", "recording", "start", "end"))
-        return Timelines(*arrays, self.group[kept], [one for one in self.ranges if one.recording in names])
+        arrays: Any = {one.name: getattr(self, one.name)[kept] for one in fields(self) if one.name != "ranges"}
+        return Timelines(**arrays, ranges=[one for one in self.ranges if one.recording in names])
 
 
 def signals(name: str, joined: bool) -> Iterator[tuple[str, str, Any, Any, float]]:
@@ -101,4 +101,5 @@ def timelines(name: str, joined: bool = True, cache: Path | None = None) -> Time
         if kept is not None:
             kept.parent.mkdir(exist_ok=True, parents=True)
             np.savez(kept, **dict(zip(keys, arrays, strict=True)))
-    return Timelines(*arrays, [one for one in ranges if one.label])
+    found: Any = dict(zip(keys, arrays, strict=True))
+    return Timelines(**found, ranges=[one for one in ranges if one.label])
