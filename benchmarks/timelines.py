@@ -101,5 +101,5 @@ def timelines(name: str, joined: bool = True, cache: Path | None = None) -> Time
         if kept is not None:
             kept.parent.mkdir(exist_ok=True, parents=True)
             np.savez(kept, **dict(zip(keys, arrays, strict=True)))
-    found: Any = dict(zip(keys, arrays, strict=True))
-    return Timelines(**found, ranges=[one for one in ranges if one.label])
+    own: Any = dict(zip(keys, arrays, strict=True))
+    return Timelines(**own, ranges=[one for one in ranges if one.label])
