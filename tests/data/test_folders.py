@@ -47,7 +47,7 @@ def test_which_files_count(tmp_path: Path) -> None:
     (tmp_path / "other" / "d.txt").parent.mkdir()
     (tmp_path / "other" / "d.txt").touch()
     for source, message in (
-        (tmp_path / "none", "none holds no recording.*no file"),
+        (tmp_path / "none", "none holds no recording.*nor any other file"),
         (tmp_path / "other", r"other holds no recording.*\.txt"),
         (f"{tmp_path}/*.wav", r"\*\.wav"),
         (tmp_path / "lost", "lost"),
