@@ -48,7 +48,7 @@ def survives(words: Callable[[Path], list[object]], state: Callable[[Path], Any]
     for _ in range(10 * KILLS):
         if kills == KILLS:
             break
-        process = start(words(killed))
+        process, began = start(words(killed)), time.monotonic()
         try:
             process.communicate(timeout=usual * dice.uniform(0.5, 1))
         except subprocess.TimeoutExpired:
@@ -56,6 +56,7 @@ def survives(words: Callable[[Path], list[object]], state: Callable[[Path], Any]
             process.communicate()
             kills += 1
         else:  # it was quicker this time: begin again
+            usual = min(usual, time.monotonic() - began)
             shutil.rmtree(killed)
             killed.mkdir()
     finish(words(killed))
