@@ -103,7 +103,6 @@ def merge_ledgers(
 
 
 def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions":
-    """What narrows or changes suites, as settings say it."""
     from dicot.judge.bench.suites import SuiteOptions
 
     texts = said.texts
@@ -143,7 +142,6 @@ def announce(plan: "Plan") -> None:
 
 
 def show_plan(plan: "Plan") -> None:
-    """Show how many jobs are in which state."""
     from dicot.judge.bench.plan import STATES
 
     counts = plan.counts()

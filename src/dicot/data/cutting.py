@@ -51,7 +51,6 @@ class LeftOut(NamedTuple):
     tail: int = 0  # behind the last window of a stretch
 
     def plus(self, other: Sequence[int]) -> "LeftOut":
-        """Return the sum of two counts."""
         return LeftOut(*(a + int(b) for a, b in zip(self, other, strict=True)))
 
     def sentence(self, rate: float | None) -> str:
@@ -70,7 +69,6 @@ class LeftOut(NamedTuple):
         return f"{100 * lost / self.rows:.2g} % of rows ({lost:,} of {self.rows:,}) lie in no window, because of {why}."
 
     def warn(self, rate: float | None) -> None:
-        """Warn of them."""
         if said := self.sentence(rate):
             warnings.warn(said, LeftOutWarning, stacklevel=3)
 

@@ -32,7 +32,6 @@ def is_number(cell: str) -> bool:
 
 
 def is_value(cell: str) -> bool:
-    """Tell whether a cell is a number or empty."""
     return cell in LOST or is_number(cell)
 
 

@@ -98,7 +98,6 @@ class Store:
 
     @property
     def bytes(self) -> int:
-        """Count the bytes of all shards."""
         return sum(shard.bytes + shard.about_bytes for shard in self.shards)
 
     def _file(self, shard: Shard, suffix: str = ".npy") -> Path:

@@ -98,12 +98,10 @@ class Features:
 
     @property
     def x(self) -> Floats:
-        """Give the embeddings (N, F) as float64."""
         # A float32 lbfgs stops early, and the reference decision values are double precision.
         return self.stored.astype(np.float64, copy=False)
 
     def rows(self, index: Rows) -> "Features":
-        """Return the cases at `index`."""
         return Features(self.stored[index], self.y[index])
 
 

@@ -75,7 +75,6 @@ class RidgeScores:
         return scores[:, 0] if len(self.classes) == 2 else scores
 
     def predict(self, x: NDArray[np.floating[Any]]) -> Labels:
-        """Return the class with the highest score."""
         scores = self.decision_function(x)
         labels: Labels = self.classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
         return labels
@@ -238,7 +237,6 @@ class Probe(Protocol):
         return f"{known.words} {amount}, {drawn}"
 
     def subset_rows(self, y: Labels, seed: Seed) -> Rows:
-        """Draw the labelled cases."""
         if self.fraction is not None:
             return stratified_fraction(y, self.fraction, seed)
         return np.arange(len(y)) if self.per_class is None else fixed_per_class(y, self.per_class, seed)

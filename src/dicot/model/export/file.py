@@ -118,7 +118,6 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
 
 
 def _model(parts: _ModelParts) -> Any:
-    """Return the whole graph."""
     graph = Graph()
     x, usable = prepare(graph, INPUT, parts.preparation)
     z = composed(graph, x, parts.composition, lambda values: pooled(graph, values, parts.encoder, parts.pooling))
@@ -143,7 +142,6 @@ def _model(parts: _ModelParts) -> Any:
 
 
 def _about(parts: _ModelParts) -> dict[str, Any]:
-    """Return what the file says of itself."""
     preparation, composition = parts.preparation, parts.composition
     beside = {
         "the vector of the encoder in the box": composition.box,
