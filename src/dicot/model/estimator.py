@@ -308,8 +308,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
         lookup(dict.fromkeys(embedding.EMBED_PRECISIONS), self._precision, "precision")
         preset = find_preset(self._preset_name)
-        if n_cases is not None and self.method is None and not self._trains:
-            preset = preset.for_size(n_cases)
+        if n_cases is not None and n_cases < preset.fewest and self.method is None and not self._trains:
+            preset = find_preset(preset.otherwise)
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features(self.features or {})
@@ -351,7 +351,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
         preset = self._chosen(len(train))[0]
         usual = preset.encoder if name in (preset.method, *CONTROLS) else USUAL_ENCODER
-        start = initial or preset.starts_from(name)
+        start = initial or (preset.initial if name == preset.method else None)
         run, most = None, None
         with seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
