@@ -436,7 +436,6 @@ def fit_many(
     *,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     at_once: int = AT_ONCE,
-    memory: int | None = None,
     on_fit: Callable[[int], None] = lambda number: None,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> None:
@@ -444,7 +443,6 @@ def fit_many(
 
     `on_fit` is told the number of a model as soon as it is fitted, `on_error` that of a model whose fit failed, and
     why; the others go on. Without it the first failure is raised. The seconds of a history are the model's own share.
-    `memory` is how many bytes of the GPU they may take together, by default nine tenths of what is free.
     """
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
@@ -477,7 +475,6 @@ def fit_many(
         list(runs.values()),
         device=models[0].device if models else "cpu",
         at_once=at_once,
-        memory=memory,
         on_run=lambda position, history: finish(numbers[position], history),
         on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
     )
