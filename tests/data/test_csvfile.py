@@ -112,3 +112,7 @@ def test_true_and_false_are_text_and_no_channel(file: Any) -> None:
     one = read_recording(file("time,a,on\n0, 1 ,True\n1,2,False\n2,,TRUE\n"), label="on")
     assert one.channels == ("a",) and one.label.tolist() == ["True", "False", "TRUE"]
     assert read_recording(file("time,a,on\n0,1,True\n1,2,False\n")).channels == ("a",)
+
+
+def test_what_was_read_is_said_in_words(file: Any) -> None:
+    assert read_split(file("t0,t1,kind\n1,2,a\n"), label="kind").about.endswith("; first case: 1 2 ..., label a")
