@@ -53,7 +53,8 @@ def open_tables(
 
 def _is_made(database: sqlite3.Connection, path: Path, what: str, schema: Mapping[str, str], version: int) -> bool:
     """Tell whether the tables are there; refuse a file with others."""
-    found, tables = tables_in(database)
+    (found,) = database.execute("PRAGMA user_version").fetchone()  # 0 of a new file
+    tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall())
     if (found, tables) in ((0, {}), (version, dict(schema))):
         return bool(found)
     if found != version and schema.keys() & tables.keys():
@@ -123,13 +124,6 @@ def refusal(path: Path, what: str, error: sqlite3.Error | UnicodeDecodeError) ->
         remedy = f"Another process may hold it: wait for that one. {REMEDY}"
         return OutputError(f"The {what} {path} cannot be used ({error}). {remedy}")
     return InputError(f"{path} cannot be opened as a {what} ({error}). It is another file or damaged: name another.")
-
-
-def tables_in(database: sqlite3.Connection) -> tuple[int, dict[str, str]]:
-    """Return the version that a file says it has, 0 for a new one, and its tables and indices as they were made."""
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    made = database.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall()
-    return version, dict(made)
 
 
 def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
