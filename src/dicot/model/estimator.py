@@ -24,7 +24,7 @@ from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
 from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
-from dicot.model import embedding
+from dicot.model import embedding, presets
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
@@ -36,18 +36,6 @@ from dicot.model.fitting import (
     seed_from,
     seeded_weights,
     train_with_bar,
-)
-from dicot.model.presets import (
-    FEATURES,
-    FROZEN,
-    METHOD_PRESET,
-    USUAL_ENCODER,
-    Preset,
-    entries,
-    find_preset,
-    merge_recipe,
-    names_places,
-    preset_name,
 )
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
@@ -77,7 +65,7 @@ class _Fit(NamedTuple):
     most: float | None = None  # seconds after which it ends
 
 
-@names_places
+@presets.names_places
 @dataclass(eq=False, repr=False)
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstimator):
     """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.
@@ -275,7 +263,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             chosen = config["chosen"]
             if chosen.get("difference"):
                 raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
-            features = {name: chosen.get(name, getattr(find_preset(METHOD_PRESET), name)) for name in FEATURES}
+            features = {
+                name: chosen.get(name, getattr(presets.find_preset(presets.METHOD_PRESET), name))
+                for name in presets.FEATURES
+            }
             model.method_, model.features_ = str(chosen["method"]), features
             embedding.check_features(model.features_)
             model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
@@ -293,23 +284,23 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         """Return what a fit on so many cases of so many time steps will use; nothing is trained or changed."""
         preset, method, features = self._chosen(n_cases)
         usual = preset.recipe(self.family, n_cases, n_times)
-        recipe = merge_recipe(usual, self.recipe, self.steps)
+        recipe = presets.merge_recipe(usual, self.recipe, self.steps)
         kind = find_method(method)
         if kind is None:
             return Resolved(method, features, {}, replace(recipe, steps=0))
         params = kind.paper_params(self.family) | preset.params_of(method_name(method)) | dict(self.method_params or {})
         return Resolved(method, features, params, recipe)
 
-    def _chosen(self, n_cases: int | None = None) -> tuple[Preset, str | type[Method], dict[str, Any]]:
+    def _chosen(self, n_cases: int | None = None) -> tuple[presets.Preset, str | type[Method], dict[str, Any]]:
         """Return the preset, the method and the features: all that depends on nothing but the number of cases."""
         if isinstance(self.encoder, str):
             lookup(ENCODERS, self.encoder, "encoder")
         if self.family is not None and self.family not in FAMILIES:
             raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
         lookup(dict.fromkeys(embedding.EMBED_PRECISIONS), self._precision, "precision")
-        preset = find_preset(self._preset_name)
+        preset = presets.find_preset(self._preset_name)
         if n_cases is not None and n_cases < preset.fewest and self.method is None and not self._trains:
-            preset = find_preset(preset.otherwise)
+            preset = presets.find_preset(preset.otherwise)
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features(self.features or {})
@@ -323,11 +314,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
 
     @property
     def _preset_name(self) -> str:
-        return preset_name(self.preset, self.method, trains=self._trains)
+        return presets.preset_name(self.preset, self.method, trains=self._trains)
 
     @property
     def _precision(self) -> str:
-        given = entries("features", self.features, (*FEATURES, "precision"))
+        given = presets.entries("features", self.features, (*presets.FEATURES, "precision"))
         return str(given.get("precision", "float32"))
 
     def _start(
@@ -350,7 +341,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         if name in CONTROLS and initial is not None:
             raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
         preset = self._chosen(len(train))[0]
-        usual = preset.encoder if name in (preset.method, *CONTROLS) else USUAL_ENCODER
+        usual = preset.encoder if name in (preset.method, *CONTROLS) else presets.USUAL_ENCODER
         start = initial or (preset.initial if name == preset.method else None)
         run, most = None, None
         with seeded_weights(seed):
@@ -375,7 +366,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             elif name in CONTROLS:
                 CONTROLS[name](encoder, train, self.device)
             elif weights is None:
-                raise InputError(f"{FROZEN!r} is an encoder as it is: pass its model to fit as initial.")
+                raise InputError(f"{presets.FROZEN!r} is an encoder as it is: pass its model to fit as initial.")
         learned = dict(zip(("method_", "features_", "method_params_", "recipe_"), used, strict=True)) | columns
         learned |= {"preparation_": preparation, "seed_": seed, "origin_": origin}
         learned["data_"] = data_card(used.method, train, preparation.fingerprint)
@@ -387,7 +378,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        parts = {name: features[name] for name in FEATURES if name != "calibrate"}
+        parts = {name: features[name] for name in presets.FEATURES if name != "calibrate"}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
         with Bar("compress", len(fit.train), self.verbose) as bar:
             composition = embedding.fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
@@ -412,7 +403,7 @@ def find_method(method: str | type[Method]) -> type[Method] | None:
         return method
     if not isinstance(method, str):
         raise InputError(f"method must be a name or a subclass of Method (the class itself); got {method!r}.")
-    lookup({**METHODS, **CONTROLS, FROZEN: None}, method, "method")
+    lookup({**METHODS, **CONTROLS, presets.FROZEN: None}, method, "method")
     return METHODS.get(method)
 
 
