@@ -24,19 +24,10 @@ from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
 from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
-from dicot.model import embedding, presets
+from dicot.model import embedding, fitting, presets
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
-from dicot.model.fitting import (
-    EncoderEstimator,
-    columns_of,
-    load_initial,
-    refuse_non_finite,
-    seed_from,
-    seeded_weights,
-    train_with_bar,
-)
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
 from dicot.train.many import AT_ONCE, pretrain_many
@@ -67,7 +58,7 @@ class _Fit(NamedTuple):
 
 @presets.names_places
 @dataclass(eq=False, repr=False)
-class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstimator):
+class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitting.EncoderEstimator):
     """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.
 
     X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
@@ -175,7 +166,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         history = History()
         if fit.run is not None:
             what = f"pretrain {method_name(fit.learned['method_'])}"
-            history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.most)
+            history = fitting.train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.most)
         self._finish(fit, history)
         return self
 
@@ -227,7 +218,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         groups = self._groups(X)
         for index, cases in groups:
             block = embed(self.encoder_, cases, pooling=None, device=self.device, precision=self._precision)
-            refuse_non_finite(block, index, cases)
+            fitting.refuse_non_finite(block, index, cases)
             if len(groups) == 1:
                 return block
             rows |= dict(zip(index.tolist(), block, strict=True))
@@ -333,9 +324,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     ) -> _Fit:
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._chosen()  # a wrong name is told before the data are looked at
-        columns = columns_of(X)
+        columns = fitting.columns_of(X)
         preparation, train = self._prepare(X, y)
-        seed = seed_from(self.random_state)
+        seed = fitting.seed_from(self.random_state)
         used = self.resolve(len(train), train.n_times)
         kind, name = find_method(used.method), method_name(used.method)
         if name in CONTROLS and initial is not None:
@@ -344,7 +335,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         usual = preset.encoder if name in (preset.method, *CONTROLS) else presets.USUAL_ENCODER
         start = initial or (preset.initial if name == preset.method else None)
         run, most = None, None
-        with seeded_weights(seed):
+        with fitting.seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
             in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
             if initial is None and start is not None and not in_box:
@@ -353,7 +344,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
                     "Leave out encoder and dim, or pass a model of your own to fit as initial."
                 )
             # Loaded before the method is built, which may make copies of its encoder.
-            weights = None if start is None else load_initial(encoder, start)
+            weights = None if start is None else fitting.load_initial(encoder, start)
             origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}
             if kind is not None:
                 method = build_method(kind, encoder, used.params)
@@ -376,7 +367,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         encoder = (fit.encoder if fit.run is None else fit.run.method.trained_encoder()).cpu().float().eval()
         features = fit.learned["features_"]
         if features["calibrate"] and fit.run is not None:  # a control is what it says
-            with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
+            with fitting.seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
         parts = {name: features[name] for name in presets.FEATURES if name != "calibrate"}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
