@@ -254,7 +254,7 @@ class _Regression:
 
     def fit_reduced(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return weights (K, L) and intercepts (K,) by the labelled cases in these rows."""
-        # Thousands of small products: on a busy machine a second thread makes each of them wait, ten times as long in all.
+        # Thousands of small products: on a busy machine a second thread makes each wait, ten times as long in all.
         with threadpool_limits(1):
             model = LogisticRegression(C=self.C, max_iter=10_000).fit(self.reduced[rows], self.numbers[rows])
         weights, intercepts = model.coef_, model.intercept_
