@@ -196,7 +196,7 @@ def fixed_per_class(y: Labels, count: int, seed: Seed) -> Rows:
     return _draw(y, [min(count, int(n)) for n in counts], seed)
 
 
-def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
+def stratified_cap(y: Labels, limit: int) -> Rows:
     """Draw at most `limit` rows with the classes in proportion, at least one of each.
 
     Shares are rounded by largest remainder. scikit-learn's stratified split refuses classes with one member.
@@ -213,7 +213,7 @@ def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
             take[np.argmax(share - take)] += 1
         else:
             take[np.argmax(np.where(take > 1, take - share, -np.inf))] -= 1
-    return _draw(y, take.tolist(), seed)
+    return _draw(y, take.tolist(), seed=0)
 
 
 def to_fit(train: Features, purpose: str) -> Features:
