@@ -123,6 +123,11 @@ def arrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
+def format_of(name: str, version: int) -> dict[str, Any]:
+    """Return the entries of a config file that `check_format` reads."""
+    return {"format": name, "format_version": version, "library_version": __version__}
+
+
 def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, Any]:
     """Return what was read from a config file, or say that another program or version wrote it."""
     if not isinstance(config, dict) or config.get("format") != name:

@@ -31,9 +31,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dicot.core import __version__
 from dicot.core.errors import InputError, ModelFileError, brief, lookup
-from dicot.core.storage import OPEN, check_format, check_hash, check_writable, with_hash, write_atomic
+from dicot.core.storage import OPEN, check_format, check_hash, check_writable, format_of, with_hash, write_atomic
 from dicot.data.cases import Array, pieces
 from dicot.data.labels import check_labels, labelled
 
@@ -423,8 +422,7 @@ class Head:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             arrays["directions"] = np.eye(self.n_features) if arrays["directions"] is None else arrays["directions"]
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
-        config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
-        config["sha256"] = OPEN
+        config = {**format_of(FORMAT, FORMAT_VERSION), **about, "sha256": OPEN}
         plain = {name: np.ascontiguousarray(array, np.float64) for name, array in arrays.items()}
         write_atomic(path, with_hash(save(plain, {"dicot": json.dumps(config)}), MARK))
         return path

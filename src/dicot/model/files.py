@@ -24,9 +24,8 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from dicot.core import __version__
 from dicot.core.errors import InputError, ModelFileError, OutputError, brief, lookup
-from dicot.core.storage import check_format, write_atomic, writing
+from dicot.core.storage import check_format, format_of, write_atomic, writing
 from dicot.nets.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, build_encoder, encoder_name
 
 FORMAT, FORMAT_VERSION = "dicot-encoder", 1
@@ -56,9 +55,7 @@ def save_pretrained(
     forms = {name: {"shape": list(t.shape), "type": str(t.dtype).removeprefix("torch.")} for name, t in beside.items()}
     config = plain_json(
         {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "library_version": __version__,
+            **format_of(FORMAT, FORMAT_VERSION),
             "encoder": _shape(encoder),
             "weights": {"file": WEIGHTS, "sha256": digest},
             **({"beside": forms} if forms else {}),

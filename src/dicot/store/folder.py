@@ -23,7 +23,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from dicot.core import __version__, storage
+from dicot.core import storage
 from dicot.core.errors import InputError, ModelFileError, brief, is_whole
 from dicot.data import Windows
 from dicot.data.cases import Array, Cases, FloatArray
@@ -203,9 +203,7 @@ def write_manifest(
     if not shards:
         raise InputError(f"{folder} would be a store without a row. Name something that gives one.")
     config = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "library_version": __version__,
+        **storage.format_of(FORMAT, FORMAT_VERSION),
         "kind": kind,
         "shape": list(shape),
         "shards": [asdict(shard) for shard in shards],

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dicot.core import __version__
 from dicot.core.errors import ExportError, InputError
-from dicot.core.storage import OPEN, check_writable, with_hash, write_atomic
+from dicot.core.storage import OPEN, check_writable, format_of, with_hash, write_atomic
 from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
 from dicot.model import deployed
@@ -143,9 +143,7 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
     named = [name for name, part in beside.items() if part is not None]
     encoder = f"{type(parts.encoder).__name__} ({parts.trained}), pooled by {parts.pooling}"
     return {
-        "format": deployed.FORMAT,
-        "format_version": deployed.FORMAT_VERSION,
-        "library_version": __version__,
+        **format_of(deployed.FORMAT, deployed.FORMAT_VERSION),
         "vector": f"{', '.join([encoder, *named])}.",
         "n_features": composition.dim(pooled_dim(parts.encoder, parts.pooling)),
         "classes": [] if parts.head is None else list(parts.head.classes),
