@@ -134,7 +134,6 @@ def _column(values: Any) -> Array:
 
 
 def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
-    """Refuse names that no column has."""
     if lost := [w for w in wanted if w not in columns]:
         hints = list(dict.fromkeys(did_you_mean(w, columns) for w in lost))
         raise InputError(f"The table has no column {' or '.join(map(repr, lost))}. {' '.join(hints)}")

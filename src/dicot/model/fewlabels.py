@@ -379,7 +379,6 @@ class Neighbours:
 
     @cached_property
     def search(self) -> NearestNeighbors:
-        """What finds the nearest places."""
         return NearestNeighbors(n_neighbors=self.count, algorithm="brute").fit(self.places)
 
 
