@@ -25,20 +25,32 @@ from dicot.judge.result import Result, canonical, key_of
 if TYPE_CHECKING:
     from dicot.judge.evaluation.jobs import Job
 
+COLUMNS = {
+    "key": "TEXT PRIMARY KEY",
+    "config": "TEXT NOT NULL",
+    "source": "TEXT NOT NULL",
+    "target": "TEXT NOT NULL",
+    "protocol": "TEXT NOT NULL",
+    "seed": "INTEGER NOT NULL",
+    "schedule": "TEXT NOT NULL",
+    "steps": "INTEGER NOT NULL",
+    "batch_size": "INTEGER NOT NULL",
+    "precision": "TEXT NOT NULL",
+    "trial": "INTEGER NOT NULL",
+    "recipe": "TEXT NOT NULL",
+    "source_data": "TEXT NOT NULL",
+    "target_data": "TEXT NOT NULL",
+    "version": "TEXT NOT NULL",
+    "device": "TEXT NOT NULL",
+    "seconds_fit": "REAL",
+    "seconds_embed": "REAL",
+    "seconds_score": "REAL",
+    "peak_memory": "INTEGER NOT NULL",
+    "error": "TEXT",
+    "recorded": "TEXT NOT NULL",
+}
 # Columns that are called otherwise than the field of a result.
 FIELDS = {"seconds_fit": "fit_seconds", "seconds_embed": "embed_seconds", "seconds_score": "score_seconds"}
-WHOLE = ("seed", "steps", "batch_size", "trial", "peak_memory")
-# The kind of every column that is not a text which must be there.
-KINDS = {"key": "TEXT PRIMARY KEY", "error": "TEXT"} | dict.fromkeys(WHOLE, "INTEGER NOT NULL")
-KINDS |= dict.fromkeys(FIELDS, "REAL")
-COLUMNS = {
-    name: KINDS.get(name, "TEXT NOT NULL")
-    for name in (
-        *("key", "config", "source", "target", "protocol", "seed", "schedule", "steps", "batch_size", "precision"),
-        *("trial", "recipe", "source_data", "target_data", "version", "device", *FIELDS, "peak_memory", "error"),
-        "recorded",
-    )
-}
 TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
 
 # A preset as it was recorded, by its name and the hash of its values, and what it is called since another has its name.
