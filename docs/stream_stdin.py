@@ -19,7 +19,7 @@ def number(text: str, column: str) -> float:
 
 
 def main(model: str, window: str | None = None, rate: str | None = None) -> None:
-    stream = Stream(model, window=window, rate=rate and float(rate))
+    stream = Stream(model, window=window, rate=float(rate) if rate else None)
     lines = csv.reader(sys.stdin)
     names = next(lines, [])
     for row in filter(None, lines):

@@ -108,7 +108,8 @@ class EventDetector:
         drawn = usual[np.linspace(0, len(usual) - 1, min(len(usual), DRAWN)).astype(int)]
         self._parts = [(x[rows], groups[rows], count) for rows, count in ((examples, EXAMPLES), (drawn, ORDINARY))]
         scores = self.scores(x[usual], groups[usual])
-        place, own = [np.asarray(one)[usual] for one in (recording, start, end)], groups[usual]
+        name, begin, stop, own = (np.asarray(one)[usual] for one in (recording, start, end, groups))
+        place = name, begin, stop
         ranked = np.argsort(-scores, kind="stable").tolist()
 
         def threshold(rows: Iterable[int], hours: float) -> float:
