@@ -12,7 +12,8 @@ per hour of ordinary time. Sums over three draws of the examples (HAPT: two draw
 the search for nearest neighbours: the highest cosine with an example's vector, with a threshold found likewise.
 
 With --outliers: outliers among SisFall's test recordings, with all but the falls of the training subjects as the
-reference. 20 falls are left among all other recordings, five draws. With --choose, either is done on training subjects.
+reference. 20 falls are left among all other recordings, five draws. With --choose, either is done on training subjects,
+and with --turns events are: a fifth of these subjects is held out at a time, and all are counted together.
 """
 
 import argparse
@@ -75,11 +76,12 @@ def by_neighbours(train: Timelines, test: Timelines, chosen: Any, usual: Any, al
     return known, new, -np.inf if beyond is None else float(known[beyond])
 
 
-def events(name: str, train: Timelines, test: Timelines, kinds: list[str]) -> None:
+def events(name: str, parts: list[tuple[Timelines, Timelines]], kinds: list[str]) -> None:
     draws = 3 if name == "sisfall" else 2
     for n in EXAMPLES:
         found: dict[str, list[list[float]]] = {}
-        for candidates, ordinary, truth, quiet in tasks(name, train, test):
+        each = ((train, test, *task) for train, test in parts for task in tasks(name, train, test))
+        for train, test, candidates, ordinary, truth, quiet in each:
             hours = covered(*place(test, quiet)) / 3600
             for draw in range(draws):
                 chosen = np.random.default_rng(draw).choice(candidates, n, replace=False)
@@ -140,6 +142,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=list(DEVELOPMENT), metavar="SET", help=", ".join(DEVELOPMENT))
     parser.add_argument("--outliers", action="store_true", help="outliers of SisFall instead")
     parser.add_argument("--choose", action="store_true", help="on training subjects, with all kinds of features")
+    parser.add_argument("--turns", action="store_true", help="on training subjects, a fifth at a time")
     parser.add_argument("--cache", type=Path, help="a folder where embeddings are kept for the next call")
     options = parser.parse_args()
     warnings.simplefilter("ignore", CalibrationWarning)
@@ -153,11 +156,15 @@ def main() -> None:
         held = TEST[name]
         if options.choose:
             data, held = data.part(TEST[name], but=True), DEVELOPMENT[name]
-        train, test = data.part(held, but=True), data.part(held)
+        some = [held]
+        if options.turns:
+            data = data.part(TEST[name], but=True)
+            some = [tuple(np.unique(data.group)[number::5]) for number in range(5)]
+        parts = [(data.part(one, but=True), data.part(one)) for one in some]
         if options.outliers:
-            outliers(train, test)
+            outliers(*parts[0])
         else:
-            events(name, train, test, [BOTH, VECTOR, LEVELS] if options.choose else [BOTH])
+            events(name, parts, [BOTH, VECTOR, LEVELS] if options.choose else [BOTH])
 
 
 if __name__ == "__main__":

@@ -46,6 +46,10 @@ def test_a_few_examples_find_the_others_with_few_alarms() -> None:
     hits = model.hits(model.scores(new["X"]), *(new[key] for key in ("recording", "start", "end")))
     assert len(hits) == 9, "one hit for each event of two windows"
     assert {float(new["start"][hit.row]) for hit in hits} <= {20.0, 21.0, 40.0, 41.0}
+    assert sum(model.elsewhere_.values()) == 1, "the highest of all lies beyond the others"
+    odd = known["X"] + 4 * ((known["recording"] == "r5") & (known["start"] % 9 == 0))[:, None]
+    model.fit(odd, event, ~true, *place, groups=known["recording"])
+    assert [name for name, count in model.elsewhere_.items() if count > 2] == ["r5"], "the others did not expect that"
     with pytest.raises(InputError, match="needs 2 examples .* got 18 examples of 1"):
         model.fit(known["X"], known["start"] < 3, ~true, *place, groups=(known["start"] >= 3).astype(int))
 
@@ -57,6 +61,7 @@ def test_the_command_finds_events_and_says_what_is_wrong(tmp_path: Path) -> None
     said = dicot("events", "fall", vectors, "--labels", labels, "--out", out, "--alarms", 100)
     found = pd.read_csv(out)
     assert found["example"].sum() == 3 and "examples are found again by the others" in said
+    assert "Each recording by the threshold of the others: " in said and "of 6." in said
     assert set(found["start"]) >= {20.0, 40.0}
     for words, message in (
         (["faall", vectors, "--labels", labels], "no label 'faall'. Did you mean 'fall'"),

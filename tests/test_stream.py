@@ -1,8 +1,12 @@
 """A stream gives the windows, vectors and classes of the recording that its samples make."""
 
+import io
 import json
+import re
+import runpy
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,6 +88,24 @@ def test_classes_and_outliers_are_those_of_classifier_and_detector_also_without_
         told = json.loads(line)
         assert (told["start"], told["label"]) == (right.start, right.label)
         assert np.abs(told["vector"] - right.vector).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("3,1", r"line 4 \(3,1\) has 2 values. Send 3, one for each of time, x, y."),
+        ("3,1,oops", "line 4 .* has 'oops' in the column 'y'. Send a number, or no such line."),
+        ("soon,1,2", "'soon' in the column 'time'. Send seconds or a date"),
+        ("1,1,nan", "line 4 .* was refused: .*nan in channel 1. Fill it in"),
+    ],
+)
+def test_a_bad_line_ends_the_example_with_a_sentence(line: str, said: str, monkeypatch: Any, capsys: Any):
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"time,x,y\n0,1,2\n0.02,1,2\n{line}\n"))
+    monkeypatch.setattr("sys.argv", ["stream_stdin.py", "dicot-base", "2.56s", "50"])
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(ROOT / "docs" / "stream_stdin.py"), run_name="__main__")
+    told = capsys.readouterr().err
+    assert re.search(said, told) and told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -168,3 +168,6 @@ def test_wrong_labels_are_listed_with_reasons(tmp_path: Path) -> None:
         found = {int(row["row"]): row for row in csv.DictReader(file)}
     assert {row: one["predicted"] for row, one in found.items()} == {33: "odd", 70: "even"}
     assert found[33]["near"].startswith("odd (a@b@") and float(found[33]["given"]) < 0.5
+    np.savez(vectors, **{**dict(np.load(vectors)), "y": np.where(np.arange(120) % 20 < 1, y, "")})
+    said = dicot("label", "check", vectors).strip()
+    assert said == "3 labels per class are too few to doubt one; 10 are needed.", "and no empty list"

@@ -69,6 +69,10 @@ def events(
         f"{event.sum()} examples are found again by the others. Ordinary windows, {model.hours_:.2f} h, give at most "
         f"{alarms:g} hit(s) per hour."
     )
+    if counts := model.elsewhere_.values():
+        rate, some = sum(counts) / model.hours_, sum(count > 0 for count in counts)
+        noun = "group" if unit is known.group else "recording"
+        said += f" Each {noun} by the threshold of the others: {rate:.2f} per hour, from {some} of {len(counts)}."
     typer.echo(said)
     write_columns(out, {name: np.asarray(values) for name, values in columns.items()})
     typer.echo(f"Wrote {out}")

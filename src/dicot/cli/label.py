@@ -156,7 +156,7 @@ def check_labels(
 
     from dicot.data.labels import as_text
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
-    from dicot.use.labels.doubt import Doubt, probably_wrong
+    from dicot.use.labels.doubt import Doubt, probably_wrong, too_few
 
     if out is not None:
         check_out(out, TABLES)
@@ -174,7 +174,8 @@ def check_labels(
         texts = {title: [v if isinstance(v, str) else f"{v:.3g}" for v in column] for title, column in shown.items()}
         show_columns({title: column[:k] for title, column in texts.items()})
     how = "by hiding labels" if groups is None else f"by hiding the labels of whole {name}s"
-    typer.echo(f"{len(doubts)} of {np.count_nonzero(given)} label(s) are probably wrong, {how}.")
+    few, found = too_few(given), f"{len(doubts)} of {np.count_nonzero(given)} label(s) are probably wrong, {how}."
+    typer.echo(" ".join(filter(None, [found if doubts or not few else "", few])))
     if out is not None:
         about = {title: values[rows] for title, values in known.columns().items() if title != "label"}
         write_columns(out, {"row": np.array(rows, int), **about, **{title: np.array(said[title]) for title in said}})

@@ -26,7 +26,7 @@ from dicot.store.series import AbsentSeriesError, RecordedSeries, Series, series
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
 from dicot.use.labels.accuracy import honest_accuracy
 from dicot.use.labels.agreement import agreement
-from dicot.use.labels.doubt import probably_wrong
+from dicot.use.labels.doubt import probably_wrong, too_few
 from dicot.use.labels.suggestion import reason, suggest
 from dicot.use.why import Why, explain, model_behind, nearest_labelled, target_of
 
@@ -244,7 +244,8 @@ class ExplorerWorkspace:
             if row not in confirmed
         ]
         told = f"Of {np.count_nonzero(given != ''):,} labels, {len(left):,} differ from what the others say."
-        return {"doubts": left, "sentence": told + " The number is how probable the label is." * bool(left)}
+        told += " The number is how probable the label is." * bool(left)
+        return {"doubts": left, "sentence": " ".join(filter(None, [told, too_few(given)]))}
 
     def why(self, row: int) -> dict[str, Any]:
         """Return what made the difference to a window, and the nearest windows that have a label."""

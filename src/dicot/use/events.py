@@ -73,11 +73,13 @@ class EventDetector:
 
     A score is the logarithm of the mean distance to the five nearest ordinary windows over that to the three nearest
     examples, both of other groups. Windows above `threshold_` are hits: it is such that ordinary windows, each judged
-    without its own group, give at most `alarms` hits per hour of the `hours_` that they last.
+    without its own group, give at most `alarms` hits per hour of the `hours_` that they last. `elsewhere_` says how
+    many hits each group gives by the threshold of all others: what to expect of new ones, which may differ a lot.
     """
 
     threshold_: float
     hours_: float
+    elsewhere_: dict[Any, int]  # empty without groups
 
     def __init__(self, alarms: float = 1.0) -> None:
         if not 0 <= alarms < math.inf:
@@ -94,7 +96,8 @@ class EventDetector:
         """
         x = np.asarray(x, np.float64)
         event, ordinary = np.asarray(event, bool), np.asarray(ordinary, bool) & ~np.asarray(event, bool)
-        groups = np.arange(len(x)) if groups is None else check_groups(groups, len(x), "groups", "windows")
+        given = groups is not None
+        groups = check_groups(groups, len(x), "groups", "windows") if given else np.arange(len(x))
         examples, usual = np.flatnonzero(event), np.flatnonzero(ordinary)
         if len(np.unique(groups[examples])) < 2 or len(np.unique(groups[usual])) < 2 or len(usual) <= 2 * ORDINARY:
             raise InputError(
@@ -105,12 +108,21 @@ class EventDetector:
         drawn = usual[np.linspace(0, len(usual) - 1, min(len(usual), DRAWN)).astype(int)]
         self._parts = [(x[rows], groups[rows], count) for rows, count in ((examples, EXAMPLES), (drawn, ORDINARY))]
         scores = self.scores(x[usual], groups[usual])
-        name, begin, stop = (np.asarray(one)[usual] for one in (recording, start, end))
-        self.hours_ = covered(name, begin, stop) / 3600
-        allowed = math.floor(self.alarms * self.hours_ + TINY)
-        ranked = np.argsort(-scores, kind="stable")
-        _, beyond = merge_hits(ranked.tolist(), name, begin, stop, allowed)
-        self.threshold_ = -math.inf if beyond is None else float(scores[beyond])
+        name, begin, stop, own = (np.asarray(one)[usual] for one in (recording, start, end, groups))
+        place = name, begin, stop
+        ranked = np.argsort(-scores, kind="stable").tolist()
+
+        def threshold(rows: Iterable[int], hours: float) -> float:
+            beyond = merge_hits(rows, *place, math.floor(self.alarms * hours + TINY))[1]
+            return -math.inf if beyond is None else float(scores[beyond])
+
+        self.hours_, self.elsewhere_ = covered(*place) / 3600, {}
+        self.threshold_ = threshold(ranked, self.hours_)
+        for group in np.unique(own).tolist() if given else ():
+            mine = own == group
+            hours = self.hours_ - covered(*(one[mine] for one in place)) / 3600
+            above = mine & (scores > threshold((row for row in ranked if not mine[row]), hours))
+            self.elsewhere_[group] = len(merge_hits(np.flatnonzero(above).tolist(), *place)[0])
         return self
 
     def scores(self, x: Any, groups: Any = None) -> Floats:

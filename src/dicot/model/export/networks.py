@@ -349,50 +349,56 @@ def probabilities(graph: Graph, vectors: str, head: Head) -> str:
 def _bank(graph: Graph, x: str, bank: Bank) -> str:
     """Return the shares of time steps at which convolutions exceed their biases, (B, n_features)."""
     taps = np.broadcast_to(_numbers(bank.taps), (len(bank.dilations), N_KERNELS, N_TAPS))
-    y = _dilated(graph, _on_grid(graph, x), taps, _numbers(bank.channels), bank.dilations)  # (B, D, 84, T)
     # Every other kernel counts only where it does not reach beyond the case, unless it always does (`kernels._shares`).
-    n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None, None]
+    n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None]
     odd = (np.arange(len(bank.dilations))[:, None] + np.arange(2)) % 2
-    edges = graph.add("Where", graph.add("Greater", n_times, 2 * reach), reach * odd[:, None, :, None], whole(0))
-    stops = graph.add("Sub", n_times, edges)  # (D, 1, 2, 1)
-    time = _time(graph, x)
-    inside = graph.add("And", graph.add("GreaterOrEqual", time, edges), graph.add("Less", time, stops))
-    y = graph.add("Reshape", y, whole(0, 0, N_KERNELS // 2, 2, -1))
-    y = graph.add("Add", y, graph.add("Where", inside, double(0), double(-np.inf)))  # exceeds nothing outside
-    # Each dilation as often as it has biases.
+    edges = graph.add("Where", graph.add("Greater", n_times, 2 * reach), reach * odd[..., None], whole(0))
+    stops, time = graph.add("Sub", n_times, edges), _time(graph, x)  # (D, 2, 1)
+    inside = graph.add("And", graph.add("GreaterOrEqual", time, edges), graph.add("Less", time, stops))  # (D, 2, T)
+    n_dilations, sides = len(bank.dilations), graph.add("Transpose", graph.cast(inside, "FLOAT"), perm=[0, 2, 1])
+    each = graph.split("Split", sides, outputs=n_dilations, num_outputs=n_dilations) if n_dilations > 1 else [sides]
+    biases, counts = iter(_numbers(bank.biases).T[..., None].astype(np.float64)), []
+    convolved = _dilated(graph, _on_grid(graph, x), taps, _numbers(bank.channels), bank.dilations)
+    for y, side, n_biases in zip(convolved, each, bank.counts, strict=True):  # (B, 84, T)
+        above = [graph.cast(graph.add("Greater", y, next(biases)), "FLOAT") for _ in range(n_biases)]
+        counts += [graph.add("Unsqueeze", graph.add("MatMul", one, side), whole(1)) for one in above]  # (B, 1, 84, 2)
     owners = np.repeat(np.arange(len(bank.dilations)), bank.counts)
-    biases = _numbers(bank.biases).T.reshape(-1, N_KERNELS // 2, 2, 1).astype(np.float64)
-    above = graph.add("Greater", graph.add("Gather", y, owners, axis=1), biases)
-    counts = graph.over("ReduceSum", graph.cast(above, "FLOAT"), 4)  # (B, n, 42, 2)
-    lengths = graph.cast(graph.add("Gather", graph.add("Sub", stops, edges), owners, axis=0), "FLOAT")  # (n, 1, 2, 1)
-    return graph.add("Flatten", graph.add("Div", counts, graph.add("Squeeze", lengths, whole(3))))
+    lengths = graph.add("Transpose", graph.add("Sub", stops, edges), perm=[0, 2, 1])
+    lengths = graph.cast(graph.add("Gather", lengths, owners, axis=0), "FLOAT")  # (n, 1, 2)
+    shares = graph.add("Div", graph.add("Concat", *counts, axis=1), lengths)
+    own = np.tile(np.eye(2, dtype=np.float32), (N_KERNELS // 2, 1))
+    return graph.add("Flatten", graph.over("ReduceSum", graph.add("Mul", shares, own), 3))
 
 
 def _contests(graph: Graph, x: str, contests: Contests) -> str:
     """Return by how much kernels win, and how often they come last, (B, n_features)."""
     both = (x, graph.add("Sub", graph.cut(x, 1, 2**62), graph.cut(x, 0, -1)))
-    outcomes: list[str] = []
+    found: list[str] = []
     for series, values in enumerate(_on_grid(graph, series) for series in both):
         largest = graph.over("ReduceMax", graph.add("Abs", values), 2, keep=True)
         nothing = graph.add("Mul", graph.over("ReduceSum", largest, 1, keep=True), double(NOTHING))  # (B, 1, 1)
+        nothing = graph.add("Unsqueeze", nothing, whole(3))
         taps = _numbers(contests.taps[:, series].flatten(1, 2))  # (D, 8 G, 9)
         mixed = np.repeat(_numbers(contests.channels[:, series]), PER_GROUP, axis=1)  # (D, 8 G, C)
-        y = _dilated(graph, values, taps, mixed, contests.dilations)
-        n_groups = taps.shape[0] * taps.shape[1] // PER_GROUP
-        y = graph.add("Reshape", y, whole(0, n_groups, PER_GROUP, -1))  # (B, D G, 8, T)
-        outcomes += [graph.add("Reshape", part, whole(0, *taps.shape[:2])) for part in _outcomes(graph, y, nothing)]
-    together = graph.add("Flatten", graph.add("Concat", *outcomes, axis=2))  # of (B, D, 4 x 8 G)
+        groups = whole(0, taps.shape[1] // PER_GROUP, PER_GROUP, -1)
+        convolved = _dilated(graph, values, taps, mixed, contests.dilations)
+        outcomes = [one for y in convolved for one in _outcomes(graph, graph.add("Reshape", y, groups), nothing)]
+        sums = graph.add("Reshape", graph.add("Concat", *outcomes, axis=1), whole(0, len(taps), 2 * taps.shape[1]))
+        found.append(graph.add("Div", sums, graph.cast(graph.length(values), "DOUBLE")))
+    together = graph.add("Flatten", graph.add("Concat", *found, axis=2))  # of (B, D, 4 x 8 G)
     return graph.add("Sqrt", graph.cast(graph.add("Max", together, double(0)), "FLOAT"))
 
 
 def _outcomes(graph: Graph, y: str, nothing: str) -> tuple[str, str]:
-    """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, (B, G, 8) each."""
-    best, worst = (graph.over(op, y, 2) for op in ("ReduceMax", "ReduceMin"))  # (B, G, T)
+    """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, sums (B, G, 8, 1) each."""
+    best, worst = (graph.over(op, y, 2, keep=True) for op in ("ReduceMax", "ReduceMin"))  # (B, G, 1, T)
     nobody = [graph.add("LessOrEqual", graph.add("Abs", end), nothing) for end in (best, worst)]
-    best = graph.add("Unsqueeze", graph.add("Where", nobody[0], double(0), best), whole(2))
-    worst = graph.add("Unsqueeze", graph.add("Where", nobody[1], double(np.nan), worst), whole(2))  # equal to nothing
-    wins, losses = (graph.cast(graph.add("Equal", y, end), "DOUBLE") for end in (best, worst))
-    return graph.over("ReduceMean", graph.add("Mul", wins, best), 3), graph.over("ReduceMean", losses, 3)
+    best = graph.add("Where", nobody[0], double(0), best)
+    worst = graph.add("Where", nobody[1], double(np.nan), worst)  # equal to nothing
+    wins = graph.cast(graph.add("Equal", y, best), "DOUBLE")
+    won = graph.add("MatMul", wins, graph.add("Reshape", best, whole(0, 0, -1, 1)))
+    losses = graph.cast(graph.add("Equal", y, worst), "FLOAT")
+    return won, graph.cast(graph.over("ReduceSum", losses, 3, keep=True), "DOUBLE")
 
 
 def _levels(graph: Graph, x: str, levels: Levels) -> str:
@@ -416,37 +422,23 @@ def _levels(graph: Graph, x: str, levels: Levels) -> str:
     return _joined(graph, graph.add("Concat", units, *logs, axis=2), levels.n_channels, floor=0.0)
 
 
-def _dilated(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> str:
-    """Convolve (B, C, T) -> (B, D, K, T) with kernels (D, K, 9) over channels (D, K, C), all in float64.
+def _dilated(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> Iterator[str]:
+    """Convolve (B, C, T) -> (B, K, T) for each dilation, with kernels (D, K, 9) over channels (D, K, C), in float64.
 
-    All dilations at once: one window is a small thing, and a graph of many nodes takes longer than their arithmetic.
+    One dilation after the other, so that what is made of it stays in a processor's cache.
     """
-    n_channels = channels.shape[2]
-    taps, channels = taps.astype(np.float64), channels.astype(np.float64)
-    if n_channels > WIDEST:
-        return graph.add("Concat", *_one_by_one(graph, x, taps, channels, dilations), axis=1)
     furthest = REACH * max(dilations)
-    offsets = furthest + np.array(dilations, np.int64)[:, None] * (np.arange(N_TAPS) - REACH)  # (D, 9)
-    time = graph.add("Unsqueeze", _time(graph, x), whole(1))
-    places = graph.add("Add", offsets[:, None], time)  # (D, T, 9)
-    steps = graph.add("Transpose", graph.pad(x, furthest, furthest), perm=[0, 2, 1])
-    windows = graph.add(
-        "Gather", steps, places, axis=1
-    )  # (B, D, T, 9, C): all channels of a time step are copied at once
-    windows = graph.add("Reshape", windows, whole(0, len(dilations), -1, N_TAPS * n_channels))
-    windows = graph.add("Transpose", windows, perm=[0, 1, 3, 2])  # onnxruntime makes it a part of the product
-    return graph.add("MatMul", (taps[..., None] * channels[:, :, None]).reshape(*taps.shape[:2], -1), windows)
-
-
-def _one_by_one(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> Iterator[str]:
-    """Add up channels first, then taps: onnxruntime has no Conv of float64."""
-    time, furthest = graph.add("Unsqueeze", _time(graph, x), whole(1)), REACH * max(dilations)
-    steps = graph.add("Transpose", graph.pad(x, furthest, furthest), perm=[0, 2, 1])
-    for own, mixed, dilation in zip(taps, channels, dilations, strict=True):
-        places = graph.add("Add", time, furthest + dilation * (np.arange(N_TAPS) - REACH))  # (T, 9)
-        windows = graph.add("Gather", graph.add("MatMul", steps, mixed.T), places, axis=1)  # (B, T, 9, K)
-        y = graph.over("ReduceSum", graph.add("Mul", windows, own.T), 2)
-        yield graph.add("Unsqueeze", graph.add("Transpose", y, perm=[0, 2, 1]), whole(1))
+    padded = graph.pad(x, furthest, furthest)
+    for own, mixed, dilation in zip(taps.astype(np.float64), channels.astype(np.float64), dilations, strict=True):
+        narrow = mixed.shape[1] <= WIDEST
+        source = padded if narrow else graph.add("MatMul", mixed, padded)  # or channels are added up first, then taps
+        shifts = [dilation * (tap - REACH) for tap in range(N_TAPS)]
+        taken = [graph.cut(source, furthest + shift, (shift - furthest) or 2**62) for shift in shifts]
+        if narrow:  # onnxruntime has no Conv of float64
+            weights = (own[..., None] * mixed[:, None]).reshape(len(own), -1)
+            yield graph.add("MatMul", weights, graph.add("Concat", *taken, axis=1))  # of (B, 9 C, T)
+        else:
+            yield graph.add("Sum", *(graph.add("Mul", *both) for both in zip(taken, own.T[..., None], strict=True)))
 
 
 def _on_grid(graph: Graph, x: str) -> str:

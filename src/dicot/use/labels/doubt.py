@@ -19,6 +19,7 @@ Floats = NDArray[Any]
 Rows = NDArray[np.intp]
 
 NEAR, SMALLEST = 3, 1e-300
+ENOUGH = 10  # labels of a usual class; with three, nine of ten that are listed are right
 
 
 class Doubt(NamedTuple):
@@ -77,6 +78,13 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
     guess, certain, reasons = classes[best[doubtful]], chances.max(axis=1)[doubtful], [tuple(near[at]) for at in chosen]
     columns = known[chosen], classes[truth[chosen]], right[doubtful], guess, certain
     return [Doubt(*one) for one in zip(*(values.tolist() for values in columns), reasons, strict=True)]
+
+
+def too_few(given: NDArray[np.str_]) -> str:
+    """Say that texts (N,), "" for no label, are too few labels to doubt one of them; nothing where they are enough."""
+    usual = int(np.median(np.unique(given[given != ""], return_counts=True)[1]))
+    what = f"{usual} labels per class are" if usual > 1 else "1 label per class is"
+    return f"{what} too few to doubt one; {ENOUGH} are needed." if usual < ENOUGH else ""
 
 
 def _discriminants(z: Floats, numbers: Rows, asked: Floats) -> Floats:
