@@ -141,19 +141,20 @@ def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
 def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
     """Give each row the paper's name of its line, empty where it is none of the paper's lines.
 
-    Of several lines of ours for one of the paper, in each suite the one that is no trial, in float32, by the probe that
-    its authors chose (`PROBES`).
+    Of several lines of ours for one of the paper, in each suite the one that is no trial, in the precision of most
+    rows, by the probe that its authors chose (`PROBES`).
     """
+    rows = data[data.precision != ""].groupby(["suite", "precision"]).size()
     fields = ["suite", *frame.LINE]
     lines = data[fields].drop_duplicates()
     lines = lines.assign(
         paper=[paper_name(*pair) for pair in zip(lines.contender, lines.protocol, strict=True)],
         labels=lines.protocol.map(lambda name: frame.SAME_LABELS.get(name, name)),
-        unusual=~lines.precision.isin(("", "float32")),
+        rare=[-rows.get(pair, 0) for pair in zip(lines.suite, lines.precision, strict=True)],
         probe=lines.protocol.map(lambda name: PROBES.index(name) if name in PROBES else len(PROBES)),
     )
     lines = lines[lines.paper.isin(list(names)) & lines.schedule.isin(("", frame.PAPER_SCHEDULE))]
-    lines = lines.sort_values(["trial", "unusual", "probe", "protocol", "precision"], kind="stable")
+    lines = lines.sort_values(["trial", "rare", "probe", "protocol", "precision"], kind="stable")
     best = lines.drop_duplicates(["suite", "paper", "labels"]).set_index(fields).paper.astype(object)
     return data[fields].join(best, on=fields).paper.fillna("")
 

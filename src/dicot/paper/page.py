@@ -242,7 +242,7 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
     what is wrong.
     """
     lead = [one.caption, f"Rests on: {state(records, key, one)}"]
-    lead += [f"To fill it: {how}" for how in commands(records, key, one)]
+    lead += [f"To fill it: {how}" for how in commands(key, one)]
     parts: list[Part] = []
     try:
         parts += one.parts(records, *one.suites)
@@ -272,19 +272,6 @@ def state(records: Records, key: str, one: Exhibit) -> str:
     return rests_on(data, families) + more
 
 
-def commands(records: Records, key: str, one: Exhibit) -> list[str]:
-    """Say how to run what is missing of an exhibit, in the precision of its records, so that these are continued."""
-    if not one.suites:
-        return [f"`dicot paper --run --only {key}`."] if key == MAPS_KEY else []
-    flags: dict[str, list[str]] = {}
-    for suite in one.suites:
-        trained = records.of(suite).precision
-        most = trained[trained != ""].mode()[:1]
-        flags.setdefault("".join(f" --set precision={name}" for name in most if name != "float32"), []).append(suite)
-    out = []
-    for flag, own in flags.items():
-        # Suites of two precisions need two commands: each names what is made of its own suites alone.
-        keys = [key] if len(flags) == 1 else [k for k, other in EXHIBITS.items() if other.suites == tuple(own)][:1]
-        keys = keys or [next(k for k, other in EXHIBITS.items() if other.suites == (suite,)) for suite in own]
-        out.append(f"`dicot paper --run --only {','.join(keys)}{flag}`, which runs {' and '.join(own)}.")
-    return out
+def commands(key: str, one: Exhibit) -> list[str]:
+    """Say how to run what is missing of an exhibit."""
+    return [f"`dicot paper --run --only {key}`."] if one.suites or key == MAPS_KEY else []
