@@ -137,7 +137,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "table7": Exhibit(
         "Which sub-block is the positive one",
         "The one before, the one after, or both: averages by every protocol.",
-        tables.variants_part,
+        tables.positives_part,
         ("positive_selection",),
     ),
     "figure6": Exhibit(
@@ -200,27 +200,27 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
     return {key: one for key, one in EXHIBITS.items() if not wanted or key in wanted}
 
 
-def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
+def write_paper(folder: Path, data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
-    facts, banner, parts = _contents(data, maps, only)
+    facts, banner, parts = _contents(data, beside, only)
     return write_pages(folder, TITLE, parts, facts, banner)
 
 
-def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
+def paper_markdown(data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()) -> str:
     """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
-    facts, banner, parts = _contents(data, maps, only)
+    facts, banner, parts = _contents(data, beside, only)
     return to_document(TITLE, facts, banner, drawn(parts, named_only=True))
 
 
 def _contents(
-    data: pd.DataFrame, maps: Path | None, only: Sequence[str]
+    data: pd.DataFrame, beside: Path | None, only: Sequence[str]
 ) -> tuple[dict[str, object], str, Iterator[Part]]:
     """Give facts, a warning about trials and all parts; a trial of a suite that is not shown does not count."""
     exhibits = chosen(only)
     data = data[data.suite.isin({suite for one in exhibits.values() for suite in one.suites})]
     facts = {"suites": ", ".join(sorted(set(data.suite))) or "none", **report_facts(data)}
     del facts["report made"]  # a page is the same whenever it is made
-    return facts, trial_note(data), paper_parts(newest(data, maps), exhibits)
+    return facts, trial_note(data), paper_parts(newest(data, beside), exhibits)
 
 
 def paper_parts(records: Records, exhibits: Mapping[str, Exhibit]) -> Iterator[Part]:

@@ -27,8 +27,10 @@ from dicot.paper.grid import (
     side_by_side,
 )
 from dicot.paper.numbers import ARCHIVES, AVERAGE, LARGE, METHODS, NAMES, VARIANTS, paper_tables, printed
+from dicot.paper.times import both_parts
 
 FAMILIES = ("large", *ARCHIVES)
+MAPS = "maps.npz"  # beside the records
 AUTHORS_SCHEDULE = "per_epoch"
 RANKS = "Ranks are over the paper's lines alone, on the data sets that all of them have; ties share their mean rank."
 SHORT = {"Sup_B": "Supervised_B", "R. Init": "Random Init."}  # names in the paper's Table 4
@@ -60,10 +62,16 @@ SIZES = {  # columns of the paper's table of data sets, by field of ours
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What a page about the paper is made of: the newest rows of all suites, and the file of maps if there is one."""
+    """What a page about the paper is made of: the newest rows of all suites, and the folder that they are in."""
 
     data: pd.DataFrame
-    maps: Path | None = None
+    beside: Path | None = None
+
+    @property
+    def maps(self) -> Path | None:
+        """The file of maps, if there is one."""
+        path = None if self.beside is None else self.beside / MAPS
+        return path if path is not None and path.is_file() else None
 
     def of(self, *suites: str) -> pd.DataFrame:
         """The rows of these suites; a job that several of them share counts once."""
@@ -81,13 +89,13 @@ class Records:
         return own[of_the_paper(own) & own.schedule.isin(("", PAPER_SCHEDULE))] if as_paper else own
 
 
-def newest(data: pd.DataFrame, maps: Path | None = None) -> Records:
+def newest(data: pd.DataFrame, beside: Path | None = None) -> Records:
     """Keep the newest row of every cell of every suite, on the labelled cases that the paper's tables are on."""
     both = data.groupby(["suite", "protocol"]).subsets.transform("nunique") > 1
     theirs = data.protocol.map(lambda name: PROTOCOLS[name]().subsets if name in PROTOCOLS else AUTHORS)
     data = data[~both | (data.subsets == theirs)]
     parts = [latest(own, ["batch_size"] if suite == SIZED else []) for suite, own in data.groupby("suite", sort=False)]
-    return Records(pd.concat(parts) if parts else data, maps if maps is not None and maps.is_file() else None)
+    return Records(pd.concat(parts) if parts else data, beside)
 
 
 def printed_only(theirs: pd.DataFrame) -> Part:
@@ -226,6 +234,12 @@ def variants_part(records: Records, suite: str) -> Iterator[Part]:
     about = "Ours (the paper's, difference). No difference where the paper's average is over other data sets."
     table = side_by_side("variant", grids, [made.average() for made in grids.values()], about, lost)
     yield Part("Ours beside the paper", table)
+
+
+def positives_part(records: Records, suite: str) -> Iterator[Part]:
+    """Show which neighbour is the positive one, and what a second one costs."""
+    yield from variants_part(records, suite)
+    yield from both_parts(records.beside)
 
 
 def _differences(made: Grid, base: str) -> list[Cell]:
