@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from scipy import stats
 from tests.paper.records import CONTROLS, everything
 
 from dicot.judge.bench.ledger import read_records
@@ -68,6 +69,21 @@ def test_an_exhibit_says_what_stands_in_for_a_set_and_what_is_missing(page):
     row = table(own)["Di-COT"]
     assert re.fullmatch(r"\**\d\d\.\d\d ± \d\.\d\d \(93\.23\)\**", row["hapt, for HARTH"])  # no difference
     assert row["PAMAP2, missing"] == "(71.38)"
+
+
+def test_intervals_are_students_over_the_seeds_of_a_line_and_one_seed_has_none():
+    rows = [row for row in everything() if row["suite"] == "large" and row["protocol"] == "linear"]
+    for row in rows:
+        row["value"] = 80.0 + row["seed"]
+    rows = [row for row in rows if row["contender"] not in ("cost", "tnc") or row["seed"] == 1]
+    rows = [row for row in rows if (row["contender"], row["target"], row["seed"]) != ("soft", "hapt", 2)]
+    text = section(paper_markdown(frame(rows), only=["table1"]), "table1")
+    own, half = table(text), stats.t.ppf(0.975, 1) * 0.5  # two seeds, 81 and 82: a standard error of 0.5
+    assert own["Di-COT"]["hapt, for HARTH"].strip("*").startswith(f"81.50 ± {half:.2f} (93.23)")
+    assert own["Di-COT"]["average of 4"].strip("*").startswith(f"81.50 ± {half:.2f} (")
+    assert own["CoST"]["hapt, for HARTH"].startswith("81.00 (") and own["CoST"]["average of 4"].startswith("81.00 (")
+    assert own["Soft"]["hapt, for HARTH"].startswith("81.00 (n = 1) (")
+    assert "Seeds 1, 2: n = 1 for TNC, CoST; n = 2 for all others." in text
 
 
 def test_ours_stand_beside_the_papers_with_the_difference_on_the_same_set(page):

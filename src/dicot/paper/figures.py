@@ -35,7 +35,7 @@ def time_part(records: Records, suite: str) -> Iterator[Part]:
         if made.block is None:
             yield Part("", text="There is no data set that all of the paper's lines have.")
         else:
-            cells = {"average accuracy": made.average(intervals=True), "time to fit": made.times()}
+            cells = {"average accuracy": made.average(), "time to fit": made.times()}
             yield Part("", made.table(cells, made.over, made.reading))
             yield from times(made.block, "Ours", "figure1")
     points = {name: (3600 * hours[name], mean) for name, mean in theirs[AVERAGE].items() if name in hours}

@@ -72,9 +72,9 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "table1": Exhibit(
         "Linear probe on the large sets",
-        "Accuracy of logistic regression on frozen embeddings with all training labels, mean and spread over seeds, "
-        "the average over sets with the paper's 95 % interval (D-61), and the time to fit. Supervised is trained end "
-        "to end; raw data, random forest and MiniRocket have no network.",
+        "Accuracy of logistic regression on frozen embeddings with all training labels, by data set and on average, "
+        "and the time to fit. Supervised is trained end to end; raw data, random forest and MiniRocket have no "
+        "network.",
         partial(tables.scores_part, hours=True),
         ("large",),
     ),

@@ -25,6 +25,7 @@ from dicot.paper.grid import (
     of_the_paper,
     paper_ranks,
     side_by_side,
+    with_interval,
 )
 from dicot.paper.numbers import ARCHIVES, AVERAGE, LARGE, METHODS, NAMES, VARIANTS, paper_tables, printed
 from dicot.paper.times import both_parts
@@ -115,7 +116,7 @@ def scores_part(records: Records, suite: str, labels: str = "linear", hours: boo
         return
     made = grid(own, theirs, EXPECTED.get(suite, LARGE))
     cells = made.scores()
-    cells[f"average of {len(made.counted())}"] = made.average(intervals=True)
+    cells[f"average of {len(made.counted())}"] = made.average()
     cells |= {"time to fit": made.times()} if hours else {}
     yield Part("", made.table(cells, made.over, made.reading, turned=len(made.columns) > MANY_SETS))
 
@@ -244,13 +245,14 @@ def positives_part(records: Records, suite: str) -> Iterator[Part]:
 
 def _differences(made: Grid, base: str) -> list[Cell]:
     """Show averages, those of the paper's lines with the difference from one of them."""
-    means, digits, cells = made.means(), made.digits, []
+    means, digits, halves, cells = made.means(), made.digits, made.half_widths(), []
     for line in made.every:
         if line not in means:
             cells.append(Cell(made.lack(line), ABSENT))
             continue
         gap = line in made.names and line != base and base in means
-        text = f"{means[line]:.{digits}f}" + (f" ({signed(means[line] - means[base], digits)})" if gap else "")
+        text = with_interval(float(means[line]), halves.get(line), digits)
+        text += f" ({signed(means[line] - means[base], digits)})" if gap else ""
         cells.append(Cell(text, mean=round(float(means[line]), digits)))
     return mark_best(cells)
 
