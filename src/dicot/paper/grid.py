@@ -112,8 +112,11 @@ def number(theirs: pd.DataFrame, line: str | None, column: str) -> float:
     return float(theirs.at[line, column]) if line in theirs.index and column in theirs.columns else math.nan
 
 
-def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
-    """Say which of the paper's sets the rows are about, what stands in for others, and what is missing."""
+def rests_on(data: pd.DataFrame, families: Iterable[str], brief: bool = False) -> str:
+    """Say which of the paper's sets the rows are about, what stands in for others, and what is missing.
+
+    `brief` counts the sets and names none.
+    """
     found = dict.fromkeys(zip(data.source, data.target, strict=True))
     columns = {column_of(*pair): " > ".join(dict.fromkeys(pair)) for pair in found}
     sentences = []
@@ -128,12 +131,12 @@ def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
         stand_ins = [f"{' and '.join(labels)} for {name}" for name, labels in by.items() if labels]
         missing = [name for name, labels in by.items() if not labels]
         words = [f"{len(own)} of the paper's {len(expected)} {WORDS[family]}"]
-        words += [f"stand-ins: {', '.join(stand_ins)}"] if stand_ins else []
-        few = len(missing) <= len(LARGE)
+        words += [f"stand-ins: {len(stand_ins) if brief else ', '.join(stand_ins)}"] if stand_ins else []
+        few = len(missing) <= len(LARGE) and not brief
         words += [f"missing: {', '.join(missing) if few else len(missing)}"] if missing else []
         sentences.append("; ".join(words))
     others = sorted({label for column, label in columns.items() if not column.paper}, key=frame.natural)
-    sentences += [f"Not of the paper: {', '.join(others)}"] if others else []
+    sentences += [f"Not of the paper: {', '.join(others)}"] if others and not brief else []
     return ". ".join(sentences) + "."
 
 

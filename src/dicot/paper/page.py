@@ -8,15 +8,17 @@ from pathlib import Path
 import pandas as pd
 
 from dicot.core.errors import InputError, lookup
+from dicot.data.datasets import DATASETS
 from dicot.judge.report.benchmark import report_facts
-from dicot.judge.report.frame import trial_note
+from dicot.judge.report.frame import ALONE, SAME_LABELS, SHARED, natural, seeds_of, trial_note
 from dicot.judge.report.page import Part, drawn, to_document, write_pages
-from dicot.judge.report.scores import failure_table
+from dicot.judge.report.scores import MANY_SETS, failure_table
 from dicot.judge.report.tables import text_table
 from dicot.paper import figures, tables
 from dicot.paper.grid import rests_on
-from dicot.paper.numbers import COUNTS
+from dicot.paper.numbers import ARCHIVES, COUNTS
 from dicot.paper.reports import CAVEATS, closing
+from dicot.paper.summary import summary_parts
 from dicot.paper.tables import Records, newest
 from dicot.use.projection import read_maps
 
@@ -225,7 +227,10 @@ def _contents(
 
 def paper_parts(records: Records, exhibits: Mapping[str, Exhibit]) -> Iterator[Part]:
     """Make everything the page shows, in order."""
-    rows = ((name_of(key), [one.title, state(records, key, one)]) for key, one in exhibits.items())
+    if list(exhibits) == list(EXHIBITS):
+        on_large = {key for key, one in EXHIBITS.items() if one.suites and _families(one)[0] not in ARCHIVES}
+        yield from summary_parts(records, [name_of(key) for key in EXHIBITS if key in on_large])
+    rows = ((name_of(key), [one.title, state(records, key, one, brief=True)]) for key, one in exhibits.items())
     overview = text_table("exhibit", rows, ["what it shows", "rests on"], CAVEATS)
     yield Part("What is here", overview, lead=(READING,))
     for key, one in exhibits.items():
@@ -241,7 +246,7 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
     Records that cannot make a table, because a control is missing for instance, are no reason to leave it out: it says
     what is wrong.
     """
-    lead = [one.caption, f"Rests on: {state(records, key, one)}"]
+    lead = [one.caption, f"Rests on: {state(records, key, one)}", *circumstances(records, one)]
     lead += [f"To fill it: {how}" for how in commands(key, one)]
     parts: list[Part] = []
     try:
@@ -256,8 +261,8 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
         yield replace(part, level=3)
 
 
-def state(records: Records, key: str, one: Exhibit) -> str:
-    """Say in a sentence which data there are records of."""
+def state(records: Records, key: str, one: Exhibit, brief: bool = False) -> str:
+    """Say in a sentence which data there are records of; `brief` names none of them."""
     if key == MAPS_KEY:
         found = None if records.maps is None else read_maps(records.maps).data_set
         return f"the test part of {found}." if found else "nothing yet: there is no file maps.npz beside the records."
@@ -268,8 +273,52 @@ def state(records: Records, key: str, one: Exhibit) -> str:
         return f"nothing yet: there is no record of the suite {' or '.join(one.suites)}."
     lacking = [name for name in one.suites if name not in set(data.suite)]
     more = f" No record of the suite {' and '.join(lacking)}." if lacking else ""
-    families = dict.fromkeys(family for suite in one.suites for family in FAMILIES.get(suite, (suite,)))
-    return rests_on(data, families) + more
+    return rests_on(data, _families(one), brief) + more
+
+
+def _families(one: Exhibit) -> list[str]:
+    """The families of data sets that an exhibit is about."""
+    return list(dict.fromkeys(family for suite in one.suites for family in FAMILIES.get(suite, (suite,))))
+
+
+def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
+    """Say how many labels, which seeds, devices and precisions the numbers of an exhibit are made with."""
+    data = records.of(*one.suites) if one.suites else pd.DataFrame()
+    if data.empty:
+        return
+    seen = data.protocol.map(lambda name: SAME_LABELS.get(name, name))
+    if wanted := getattr(one.parts, "keywords", {}).get("labels"):
+        data, seen = data[seen == wanted], seen[seen == wanted]
+    trained = data[data.precision != ""].drop_duplicates(["contender", "schedule", "source", "seed", "batch_size"])
+    places = trained.device.str.replace(ALONE, "").str.replace(SHARED, "").value_counts()
+    told = {
+        "Labels": ", ".join(
+            labels_text(name, data.target[seen == name]) for name in sorted(seen.unique(), key=natural)
+        ),
+        "Seeds": ", ".join(map(str, seeds_of(data))),
+        "Trained on": ", ".join(
+            f"{name or 'a device without a name'} ({count:,} fits)" for name, count in places.items()
+        ),
+        "Precision": ", ".join(sorted(trained.precision.unique())),
+    }
+    yield " ".join(f"{name}: {words}." for name, words in told.items() if words)
+
+
+def labels_text(protocol: str, targets: pd.Series) -> str:
+    """Say how many labels a protocol sees."""
+    sizes = {}
+    for name in sorted(targets.unique()):
+        known = DATASETS.registered(name)
+        if known is not None and known.sizes is not None and known.sizes.n_train is not None:
+            sizes[name] = known.sizes.n_train
+    if protocol == "linear":
+        counts = [f"{name} {count:,}" for name, count in sizes.items()]
+        many = f"{min(sizes.values()):,} to {max(sizes.values()):,} cases" if sizes else ""
+        shown = ", ".join(counts) if len(counts) <= MANY_SETS else many
+        return "all of the training cases" + (f" ({shown})" if shown else "")
+    count = protocol.removeprefix("knn_")
+    known_words = {"few_1pct": "1 % of the training cases", "clustering": "none but to score", "cost": "none"}
+    return known_words.get(protocol, f"{count} per class" if count != protocol else protocol)
 
 
 def commands(key: str, one: Exhibit) -> list[str]:
