@@ -309,7 +309,8 @@ ACTS = {
     "row pins": "find('.line[data-row]').click()",
     "filters cleared": "find('#filter-clear').click()",
     "legend hides one": "find('#legend .entry').click()",
-    "labelled": "find('.chip').click()",
+    "colours change": "fill(find('#colour'), 'outlier')",
+    "labelled": "find('#pinned-label .chip').click()",
 }
 
 

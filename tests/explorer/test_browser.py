@@ -5,11 +5,13 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 pytest.importorskip("fastapi", reason="the explorer needs fastapi")
 pytest.importorskip("uvicorn", reason="the explorer needs uvicorn")
@@ -242,6 +244,35 @@ def test_a_category_that_is_switched_off_is_neither_drawn_nor_met(page: Any, lar
     click(page, row)
     page.wait_for_timeout(200)
     assert page.is_hidden("#pinned-section")
+
+
+QUICKLY = """async () => {  // each act comes at another moment of the drawing that the one before began
+    for (const wait of [0, 15, 50, 90, 130, 200]) {
+        for (const selector of ['#zoom-in', '#legend .entry', '#zoom-reset', '#legend .entry']) {
+            document.querySelector(selector).click();
+            await new Promise((done) => setTimeout(done, wait));
+        }
+    }
+}"""
+
+
+def test_quick_acts_leave_no_half_drawn_map(visit: Visit, tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, 120_000)  # three times what the first frame draws
+    places = workspace.overview.points
+    with served(workspace) as address:
+        page = visit(f"{address}?token={TOKEN}")
+        looks = []
+        for act in ("undefined", QUICKLY):
+            page.evaluate(act)
+            page.wait_for_selector('#map[aria-busy="false"]')
+            looks.append(page.screenshot(mask=[page.locator("#legend")]))
+        one, other = (page.evaluate(f"dicot.screen({row})") for row in (0, 1))
+        scale = (other["x"] - one["x"]) / (places[1, 0] - places[0, 0])
+        x, y = (np.array([[one["x"]], [one["y"]]]) + scale * ((places - places[0]) * [1, -1]).T).astype(int)
+    assert looks[0] == looks[1]
+    pixels = imread(BytesIO(looks[0]))[..., :3]
+    empty = np.abs(pixels[y, x] - pixels[y.min() - 8, x.min()]).max(axis=-1) < 0.05
+    assert not empty.any()
 
 
 def test_search_pins_the_window_and_says_where_there_is_none(

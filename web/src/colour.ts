@@ -80,10 +80,34 @@ export function palette(kind: Column["kind"], dark: boolean): Uint8Array {
 
 /** From the 1st to the 99th percentile where outliers would take most of the scale, else from least to most. */
 function robustRange(values: Codes): { low: number; high: number; cut: boolean } {
-  const known = values.filter((value) => Number.isFinite(value)).sort();
-  if (known.length === 0) return { low: 0, high: 1, cut: false };
-  const at = (part: number): number => known[Math.round(part * (known.length - 1))];
+  const finite = new Float64Array(values.length);
+  let count = 0;
+  for (let row = 0; row < values.length; row++) if (Number.isFinite(values[row])) finite[count++] = values[row];
+  const known = finite.subarray(0, count);
+  if (count === 0) return { low: 0, high: 1, cut: false };
+  const at = (part: number): number => ranked(known, Math.round(part * (count - 1)));
   const whole = { low: at(0), high: at(1), cut: false };
   const inner = { low: at(0.01), high: at(0.99), cut: true };
   return whole.high - whole.low > 2 * (inner.high - inner.low) && inner.high > inner.low ? inner : whole;
+}
+
+/** The value that would stand at `place` if all were sorted, which takes ten times as long; puts them in another order. */
+function ranked(values: Float64Array, place: number): number {
+  let [low, high] = [0, values.length - 1];
+  while (low < high) {
+    const pivot = values[(low + high) >> 1];
+    let [left, right] = [low, high];
+    while (left <= right) {
+      while (values[left] < pivot) left++;
+      while (values[right] > pivot) right--;
+      if (left > right) break;
+      const value = values[left];
+      values[left++] = values[right];
+      values[right--] = value;
+    }
+    if (place <= right) high = right;
+    else if (place >= left) low = left;
+    else break;
+  }
+  return values[place];
 }

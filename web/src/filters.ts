@@ -181,14 +181,17 @@ export class Filters {
   /** Two ends, below a picture of how many windows lie where. */
   private numbers(column: Column, codes: Codes, others: Uint8Array | null, own?: Filter): HTMLElement[] {
     let [least, most] = [Infinity, -Infinity];
-    const known = codes.filter((value, row) => Number.isFinite(value) && (others === null || others[row] === 0));
-    for (const value of known) {
-      if (value < least) least = value;
-      if (value > most) most = value;
+    const counts = (row: number): boolean => Number.isFinite(codes[row]) && (others === null || others[row] === 0);
+    for (let row = 0; row < codes.length; row++) {
+      if (!counts(row)) continue;
+      least = Math.min(least, codes[row]);
+      most = Math.max(most, codes[row]);
     }
     if (least > most) return [h("p", { class: "hint" }, "The other filters leave no window with a value here.")];
     const bars = new Uint32Array(BARS);
-    for (const value of known) bars[Math.min(BARS - 1, Math.floor(((value - least) / (most - least || 1)) * BARS))]++;
+    for (let row = 0; row < codes.length; row++) {
+      if (counts(row)) bars[Math.min(BARS - 1, Math.floor(((codes[row] - least) / (most - least || 1)) * BARS))]++;
+    }
     const top = Math.max(...bars);
     const path = Array.from(bars, (count, i) => `M${i} 40h0.8v-${count === 0 ? 0 : (1 + (38 * count) / top).toFixed(1)}h-0.8z`).join("");
     const picture = svg("svg", { viewBox: `0 0 ${BARS} 40`, preserveAspectRatio: "none", class: "filter-bars", role: "img", "aria-label": "How many windows lie where" }, svg("path", { d: path }));

@@ -73,7 +73,8 @@ export class Legend {
       h("span", {}, least + show(column, range.low)),
       h("span", {}, most + show(column, range.high)),
     );
-    const unknown = codes.filter((value) => Number.isNaN(value)).length;
+    let unknown = 0;
+    for (let row = 0; row < codes.length; row++) if (Number.isNaN(codes[row])) unknown++;
     return unknown === 0 ? [bar, ends] : [bar, ends, h("p", { class: "hint" }, `${unknown.toLocaleString("en")} unknown, grey`)];
   }
 

@@ -121,12 +121,12 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
     },
   });
   map.setPoints(points);
-  const paint = (): void => {
+  const paint = (same: boolean): void => {
     const colouring = session.colouring.value;
-    if (colouring !== null) map.setColours(colouring.indices, palette(colouring.column.kind, dark.value));
+    if (colouring !== null) map.setColours(colouring.indices, palette(colouring.column.kind, dark.value), same);
   };
-  session.colouring.listen(paint);
-  dark.listen(paint);
+  session.colouring.listen((now, before) => paint(now?.column.name === before?.column.name));
+  dark.listen(() => paint(false));
   session.hidden.listen((hidden) => map.setHidden(hidden));
   session.selection.listen((rows) => map.setSelection(rows));
   session.labelled.listen((rows) => map.setMarked(rows));

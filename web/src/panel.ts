@@ -13,6 +13,7 @@ import { type Range, drawing, ranges, strips, tallness } from "./strips";
 
 const NEAREST = 8;
 const PATIENCE = 35; // milliseconds that the pointer rests before a series is asked for
+const LATE = 200; // milliseconds after which what is still loading looks so
 
 export class Panel {
   private readonly pointer = need("pointer");
@@ -40,7 +41,13 @@ export class Panel {
     need("select-near").addEventListener("click", () => {
       if (session.onScreen !== null) session.selection.value = [session.onScreen, ...session.neighbours.value];
     });
-    const busy = (): void => need("pinned-section").setAttribute("aria-busy", String(session.onScreen === null));
+    const section = need("pinned-section");
+    const late = (): void => void section.classList.toggle("late", session.onScreen === null);
+    const busy = (): void => {
+      section.setAttribute("aria-busy", String(session.onScreen === null));
+      if (session.onScreen === null) setTimeout(late, LATE);
+      else late();
+    };
     session.drawn.follow(busy);
     session.awaited.listen(busy);
     session.hovered.listen((row) => this.hover(row));
@@ -135,16 +142,20 @@ export class Panel {
     const cards = await Promise.all(all.slice(1).map((series, i) => this.card(series, scale, i, distances?.[i])));
     if (turn !== this.turn) return;
     this.scale = scale.length > 0 ? scale : null;
+    const again = this.pin.dataset.row === String(row) && rows.every((one) => this.cards.has(one));
     this.pin.dataset.row = String(row);
     this.pin.replaceChildren(facts);
     const why = this.session.why.value?.row === row ? this.session.why.value : null;
     if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels, why));
-    const held = [...this.cards].find(([, card]) => card === document.activeElement)?.[0];
-    this.cards.clear();
-    all.slice(1).forEach((series, i) => this.cards.set(series.row, cards[i]));
-    this.near.replaceChildren(...cards);
+    if (again) {
+      cards.forEach((card, i) => retell(this.cards.get(rows[i]) as HTMLElement, card));
+    } else {
+      this.cards.clear();
+      rows.forEach((one, i) => this.cards.set(one, cards[i]));
+      this.near.replaceChildren(...cards);
+      reveal([this.pin, ...cards]);
+    }
     this.step(this.session.stepped.value, null);
-    if (held !== undefined) this.focus(held);
     this.session.drawn.value = row;
   }
 
@@ -225,6 +236,25 @@ export class Panel {
     if (before !== null) this.cards.get(before)?.classList.remove("stepped");
     if (row !== null) this.cards.get(row)?.classList.add("stepped");
   }
+}
+
+/** Takes over what another card says of the same window; its drawing stays, which takes longest. */
+function retell(card: HTMLElement, other: HTMLElement): void {
+  card.setAttribute("aria-label", other.getAttribute("aria-label") ?? "");
+  card.firstElementChild?.replaceWith(other.firstElementChild as Element);
+}
+
+/** Shows drawings one in a frame: without a GPU they take a browser longer than all that is around them. */
+function reveal(places: HTMLElement[]): void {
+  const waiting = places.flatMap((place) => [...place.querySelectorAll<SVGElement>(".drawing")]);
+  for (const drawing of waiting) drawing.style.visibility = "hidden";
+  const next = (): void => {
+    const drawing = waiting.shift();
+    if (drawing === undefined) return;
+    drawing.style.visibility = "";
+    requestAnimationFrame(next);
+  };
+  requestAnimationFrame(next);
 }
 
 function join(one: Range, other: Range): Range {

@@ -46,12 +46,12 @@ export class Table {
     this.body.addEventListener("pointermove", (event) => (session.hovered.value = rowOf(event)));
     this.body.addEventListener("pointerleave", () => (session.hovered.value = null));
     new ResizeObserver(() => this.redraw()).observe(this.scroller);
-    session.hidden.listen(() => this.arrange());
+    session.hidden.listen(() => requestAnimationFrame(() => this.arrange())); // a frame after the map
     session.about.listen(() => this.load());
     session.selection.listen(() => this.redraw());
     session.pinned.listen((row) => {
       if (row !== null) this.reveal(row);
-      this.redraw();
+      requestAnimationFrame(() => this.redraw()); // a frame after the map
     });
     if (memory.last.table === true) this.toggle();
   }

@@ -27,6 +27,8 @@ const LEGEND = 212; // pixels on the left of a wide map that the legend covers
 const STILL = 4; // pixels that a click may move
 const SETTLED = 150; // milliseconds after which a movement is over
 const FLUID = 40; // milliseconds that a frame may take
+const LATER = 80; // milliseconds after an act that all points are drawn, when the rest of the page has changed
+const FIRST = 40_000; // points of the first frame, before it is known how long they take
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -51,8 +53,10 @@ export class PointMap {
   private readonly held = new Map<number, [number, number]>();
   private scheduled = false;
   private stale = false; // whether the points must be drawn anew
+  private quiet = false; // whether what is seen of them may stay until all are drawn
   private rest = 0; // the timer that ends a movement; 0 while nothing moves
-  private share = 1; // of the points that are drawn while the map moves
+  private share = 1; // of the points that a frame has time for
+  private pieces = 0; // the frame that will draw the next piece of the whole picture; 0 where it is whole
   private drawnAt = 0;
   private flight = 0;
 
@@ -90,16 +94,18 @@ export class PointMap {
     this.points = points;
     this.grid = new Grid(points);
     const n = points.length / 2;
+    this.share = Math.min(1, FIRST / n);
     this.colours = new Uint8Array(n).fill(NONE);
     this.hidden = new Uint8Array(n);
     this.states = new Uint8Array(n);
     this.upload();
   }
 
-  setColours(indices: Uint8Array, palette: Uint8Array): void {
+  /** `same` where they are of the column that was shown before. */
+  setColours(indices: Uint8Array, palette: Uint8Array, same: boolean): void {
     this.colours = indices;
     this.palette = palette;
-    this.uploadLooks();
+    this.uploadLooks(same);
   }
 
   setHidden(hidden: Uint8Array): void {
@@ -109,19 +115,20 @@ export class PointMap {
   }
 
   setSelection(rows: number[]): void {
+    const before = this.someSelected;
     this.someSelected = rows.length > 0;
-    this.flag(SELECTED, rows);
+    this.flag(SELECTED, rows, before === this.someSelected);
   }
 
   /** Points with a ring: those that have a label. */
   setMarked(rows: number[]): void {
-    this.flag(MARKED, rows);
+    this.flag(MARKED, rows, true);
   }
 
-  private flag(flag: number, rows: number[]): void {
+  private flag(flag: number, rows: number[], quiet: boolean): void {
     for (let row = 0; row < this.states.length; row++) this.states[row] &= ~flag;
     for (const row of rows) this.states[row] |= flag;
-    this.uploadLooks();
+    this.uploadLooks(quiet);
   }
 
   setMarks(marks: Partial<Marks>): void {
@@ -183,13 +190,17 @@ export class PointMap {
   }
 
   /** Draws at the next frame: points and marks, or the marks alone. */
-  private redraw(points = true): void {
-    this.stale ||= points;
+  private redraw(points = true, quiet = false): void {
+    if (points) {
+      this.quiet = quiet && (this.quiet || !this.stale);
+      this.stale = true;
+      this.place.setAttribute("aria-busy", "true");
+    }
     if (this.scheduled) return;
     this.scheduled = true;
     requestAnimationFrame((now) => {
       this.scheduled = false;
-      if (this.stale) this.drawPoints(now);
+      if (this.stale && !(this.quiet && this.pieces !== 0)) this.drawPoints(now);
       this.drawMarks();
     });
   }
@@ -199,7 +210,7 @@ export class PointMap {
     clearTimeout(this.rest);
     this.rest = window.setTimeout(() => {
       this.rest = 0;
-      this.redraw();
+      this.redraw(true, true);
     }, SETTLED);
     this.redraw();
   }
@@ -214,9 +225,9 @@ export class PointMap {
     this.uploadLooks();
   }
 
-  private uploadLooks(): void {
+  private uploadLooks(quiet = false): void {
     this.changed = true;
-    this.redraw();
+    this.redraw(true, quiet);
   }
 
   private resize(): void {
@@ -248,7 +259,31 @@ export class PointMap {
       this.renderer.setPalette(this.palette);
       this.changed = false;
     }
-    this.renderer.draw(this.camera, devicePixelRatio, this.size(), ink, this.someSelected, this.rest === 0 ? 1 : this.share);
+    this.renderer.aim(this.camera, devicePixelRatio, this.size(), ink, this.someSelected);
+    cancelAnimationFrame(this.pieces);
+    this.pieces = 0;
+    const slow = this.rest === 0 && this.share < 1;
+    if (!slow || !this.quiet) this.renderer.sketch(slow ? this.share / 2 : this.share); // the page changes too
+    if (slow) this.complete(now + LATER);
+    else if (this.rest === 0) this.place.setAttribute("aria-busy", "false");
+  }
+
+  /** Draws all points behind what is seen, a piece in each frame so that none takes long, and shows them when they are whole. */
+  private complete(from: number): void {
+    let last = from;
+    this.renderer.begin();
+    const step = (now: number): void => {
+      this.pieces = requestAnimationFrame(step);
+      if (now < from || this.renderer.busy) return;
+      if (last > from) this.adapt(now - last);
+      last = now;
+      if (!this.renderer.more(this.share)) return;
+      cancelAnimationFrame(this.pieces);
+      this.pieces = 0;
+      if (this.stale) this.redraw(true, this.quiet);
+      else this.place.setAttribute("aria-busy", "false");
+    };
+    this.pieces = requestAnimationFrame(step);
   }
 
   private drawMarks(): void {

@@ -55,9 +55,12 @@ export class Renderer {
   private readonly uniforms = new Map<string, WebGLUniformLocation | null>();
   private readonly buffers: WebGLBuffer[] = [];
   private order = new Uint32Array();
-  private points: Float32Array = new Float32Array();
-  /** Where in the buffers each layer begins, and where the last one ends. */
-  private first = new Uint32Array(LAYERS + 1);
+  /** Where in the rows to draw each layer begins, and where the last one ends. */
+  private first = new Uint32Array(LAYERS + 2);
+  /** Where the whole picture grows before it is seen. */
+  private readonly behind: WebGLFramebuffer;
+  private drawn = 0; // points that are in it
+  private fence: WebGLSync | null = null;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true });
@@ -83,6 +86,8 @@ export class Renderer {
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     gl.clearColor(0, 0, 0, 0);
+    this.behind = gl.createFramebuffer();
+    gl.bindRenderbuffer(gl.RENDERBUFFER, gl.createRenderbuffer());
     const kinds = [gl.FLOAT, gl.UNSIGNED_BYTE, gl.UNSIGNED_BYTE];
     kinds.forEach((kind, place) => {
       this.buffers.push(gl.createBuffer());
@@ -90,39 +95,34 @@ export class Renderer {
       gl.enableVertexAttribArray(place);
       gl.vertexAttribPointer(place, place === 0 ? 2 : 1, kind, false, 0, 0);
     });
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
   }
 
   setPoints(points: Float32Array): void {
-    this.points = points;
     this.order = shuffled(points.length / 2);
+    this.fill(0, points);
   }
 
   /** Sorts the points into layers, one drawn over the other: without a value, with one, marked, selected. */
   setLooks(colours: Uint8Array, states: Uint8Array): void {
-    const { order, points } = this;
+    const { gl, order } = this;
     const n = order.length;
     const layers = new Uint8Array(n);
-    const first = new Uint32Array(LAYERS + 1);
+    const first = new Uint32Array(LAYERS + 2);
     for (let row = 0; row < n; row++) {
       const state = states[row];
-      layers[row] = state & HIDDEN ? LAYERS : state & SELECTED ? 3 : state & MARKED ? 2 : colours[row] === NONE ? 0 : 1;
-      if (layers[row] < LAYERS) first[layers[row] + 1]++;
+      const layer = state & HIDDEN ? LAYERS : state & SELECTED ? 3 : state & MARKED ? 2 : colours[row] === NONE ? 0 : 1;
+      layers[row] = layer;
+      first[layer + 1]++;
     }
     for (let layer = 0; layer < LAYERS; layer++) first[layer + 1] += first[layer];
     const next = first.slice();
-    const places = new Float32Array(2 * first[LAYERS]);
-    const [own, flags] = [new Uint8Array(first[LAYERS]), new Uint8Array(first[LAYERS])];
-    for (let i = 0; i < n; i++) {
-      const row = order[i];
-      if (layers[row] === LAYERS) continue;
-      const at = next[layers[row]]++;
-      places[2 * at] = points[2 * row];
-      places[2 * at + 1] = points[2 * row + 1];
-      own[at] = colours[row];
-      flags[at] = states[row];
-    }
+    const rows = new Uint32Array(n);
+    for (let i = 0; i < n; i++) rows[next[layers[order[i]]]++] = order[i];
     this.first = first;
-    [places, own, flags].forEach((data, place) => this.fill(place, data));
+    this.fill(1, colours);
+    this.fill(2, states);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows.subarray(0, first[LAYERS]), gl.DYNAMIC_DRAW);
   }
 
   /** 256 colours of four bytes. */
@@ -131,11 +131,10 @@ export class Renderer {
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, palette);
   }
 
-  /** Draws the points, or a share of them; rings have the colour `ink`, three numbers to 255. */
-  draw(camera: Camera, ratio: number, size: number, ink: number[], someSelected: boolean, share: number): void {
+  /** Sets what the next pictures have in common; rings have the colour `ink`, three numbers to 255. */
+  aim(camera: Camera, ratio: number, size: number, ink: number[], someSelected: boolean): void {
     const { gl, canvas } = this;
     gl.viewport(0, 0, canvas.width, canvas.height);
-    gl.clear(gl.COLOR_BUFFER_BIT);
     const across = (2 * camera.scale) / camera.width;
     const along = (2 * camera.scale) / camera.height;
     gl.uniform4f(this.uniforms.get("view") ?? null, across, along, camera.lead / camera.width - camera.x * across, -camera.y * along);
@@ -143,10 +142,56 @@ export class Renderer {
     gl.uniform1f(this.uniforms.get("ratio") ?? null, ratio);
     gl.uniform1f(this.uniforms.get("chosen") ?? null, someSelected ? 1 : 0);
     gl.uniform3f(this.uniforms.get("ink") ?? null, ink[0] / 255, ink[1] / 255, ink[2] / 255);
+  }
+
+  /** Draws a share of each layer, which is seen at the next frame. */
+  sketch(share: number): void {
+    const { gl, first } = this;
+    gl.clear(gl.COLOR_BUFFER_BIT);
     for (let layer = 0; layer < LAYERS; layer++) {
-      const count = this.first[layer + 1] - this.first[layer];
-      if (count > 0) gl.drawArrays(gl.POINTS, this.first[layer], Math.ceil(share * count));
+      const count = first[layer + 1] - first[layer];
+      if (count > 0) this.points(first[layer], Math.ceil(share * count));
     }
+    this.fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+  }
+
+  /** Begins a whole picture, of which nothing is seen before `more` has drawn the last point. */
+  begin(): void {
+    const { gl, canvas } = this;
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.behind);
+    gl.renderbufferStorage(gl.RENDERBUFFER, gl.RGBA8, canvas.width, canvas.height);
+    gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.RENDERBUFFER, gl.getParameter(gl.RENDERBUFFER_BINDING));
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    this.drawn = 0;
+  }
+
+  /** Draws some more points of the picture that was begun; tells whether it is whole now. */
+  more(share: number): boolean {
+    const { gl, canvas, drawn } = this;
+    const all = this.first[LAYERS];
+    this.drawn = Math.min(all, drawn + Math.ceil(share * all));
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.behind);
+    this.points(drawn, this.drawn - drawn);
+    if (this.drawn === all) {
+      const { width, height } = canvas;
+      gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
+      gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
+    }
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    this.fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    gl.flush();
+    return this.drawn === all;
+  }
+
+  /** Whether what was asked for last is not drawn yet. */
+  get busy(): boolean {
+    const { gl, fence } = this;
+    return fence !== null && gl.getSyncParameter(fence, gl.SYNC_STATUS) === gl.UNSIGNALED;
+  }
+
+  private points(first: number, count: number): void {
+    this.gl.drawElements(this.gl.POINTS, count, this.gl.UNSIGNED_INT, 4 * first);
   }
 
   private fill(place: number, data: Float32Array | Uint8Array): void {
