@@ -146,3 +146,11 @@ def test_stand_ins_at_hand_take_the_place_of_missing_sets(tmp_path, monkeypatch)
     named = replace(options, sets=("synthetic",))
     assert with_stand_ins(["large"], named) == suite_jobs(["large"], named)
     assert maps_set() == "hapt"
+
+
+def test_the_authors_channels_of_pamap2_are_an_option_of_transfers():
+    def channels(choice):
+        jobs = suite_jobs(["transfer"], SuiteOptions(channels=choice))
+        return {job.target.channels for job in jobs if job.target.name == "pamap2-paper"}
+
+    assert (channels(""), channels("authors")) == ({(2, 3, 4)}, {(4, 5, 6)})

@@ -14,6 +14,7 @@ from dicot.judge.classical import BEYOND_PAPER
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.protocols import every_protocol
+from dicot.judge.protocols.base import AUTHORS
 from dicot.model.controls import CONTROLS
 
 PAPER_METHOD = "dicot"
@@ -210,7 +211,8 @@ def _large(options: SuiteOptions, names: Sequence[str] = LARGE) -> list[Pair]:
 def _crossed(options: SuiteOptions) -> list[Pair]:
     """The paper's pairs, or every pair among the given sets."""
     pairs = [(a, b) for a in options.sets for b in options.sets if a != b]
-    return [who.transfer(source, target) for source, target in (pairs if options.sets else TRANSFERS)]
+    authors = options.channels == AUTHORS
+    return [who.transfer(source, target, authors) for source, target in (pairs if options.sets else TRANSFERS)]
 
 
 def _everywhere(

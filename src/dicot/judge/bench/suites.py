@@ -18,7 +18,7 @@ from dicot.judge.classical import BEYOND_PAPER, CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.judge.protocols import MODEL_PROTOCOLS, every_protocol
-from dicot.judge.protocols.base import PER_SEED, SUBSETS
+from dicot.judge.protocols.base import AUTHORS, PER_SEED, SUBSETS
 from dicot.judge.result import PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
@@ -44,6 +44,7 @@ class SuiteOptions:
     steps: int | None = None  # of everything that is trained: a trial
     scale: str | None = None  # of every data set: the policy of `load`
     family: str = ""  # of the files among the sets: whose recipe and settings they take
+    channels: str = ""  # of transfers: "authors" takes the triple of the authors' code where it differs (D-50)
     subsets: str = ""  # which labelled cases are drawn where a protocol draws some: "authors" or "per-seed"
 
 
@@ -75,9 +76,9 @@ def whole(name: str) -> Pair:
     return JobData(name), JobData(name)
 
 
-def transfer(source: str, target: str) -> Pair:
+def transfer(source: str, target: str, authors: bool = False) -> Pair:
     """Fitted on the accelerometer of one set and scored on that of another; unknown sets have it in front."""
-    first, last = (JobData(name, transfer_channels(name) or (0, 1, 2)) for name in (source, target))
+    first, last = (JobData(name, transfer_channels(name, authors) or (0, 1, 2)) for name in (source, target))
     return first, last
 
 
@@ -233,6 +234,7 @@ def suite_jobs(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
         (options.protocols, every_protocol(), "protocol"),
         (filter(None, (options.family,)), FAMILIES, "family"),
         (filter(None, (options.subsets,)), SUBSETS, "choice of subsets"),
+        (filter(None, (options.channels,)), (AUTHORS,), "choice of channels"),
     ):
         for name in names:
             lookup(dict.fromkeys(known), name, what)
