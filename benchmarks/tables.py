@@ -1,7 +1,10 @@
-"""Large numbers, times and tables as a page shows them."""
+"""Large numbers, times and tables as a page shows them; rows as a file."""
 
+import csv
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 def said(value: float) -> str:
@@ -22,3 +25,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) ->
     """A table of Markdown."""
     rule = ["---"] * left + ["---:"] * (len(heads) - left)
     return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *rows)) + "\n"
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows of the same columns."""
+    text = io.StringIO()
+    out = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows)
+    return text.getvalue().encode()

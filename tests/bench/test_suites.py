@@ -52,7 +52,7 @@ def test_the_archives_as_in_the_paper():
     for suite, names in (("ucr", PAPER_UCR), ("uea", PAPER_UEA)):
         jobs = jobs_of(suite)
         assert {job.source.name for job in jobs} == set(names)
-        assert {job.seed for job in jobs} == {1}
+        assert {job.seed for job in jobs} == {1, 2, 3}
         scored = {kind: set() for kind in (*RIVALS, *CONTROLS, *BASELINES)}
         for job in jobs:
             scored[job.contender.kind].add(job.protocol)
@@ -146,3 +146,11 @@ def test_stand_ins_at_hand_take_the_place_of_missing_sets(tmp_path, monkeypatch)
     named = replace(options, sets=("synthetic",))
     assert with_stand_ins(["large"], named) == suite_jobs(["large"], named)
     assert maps_set() == "hapt"
+
+
+def test_the_authors_channels_of_pamap2_are_an_option_of_transfers():
+    def channels(choice):
+        jobs = suite_jobs(["transfer"], SuiteOptions(channels=choice))
+        return {job.target.channels for job in jobs if job.target.name == "pamap2-paper"}
+
+    assert (channels(""), channels("authors")) == ({(2, 3, 4)}, {(4, 5, 6)})

@@ -20,6 +20,7 @@ def alone(tmp_path, monkeypatch):
 
 def bench(folder, sets, *more):
     call = ["bench", "ucr", "--sets", sets, "--protocols", "linear", "--steps", 2, "--device", "cpu", "--workers", 1]
+    call += ["--seeds", 1]
     return dicot(*call, "--ledger", folder / "bench.sqlite", *more)
 
 

@@ -14,7 +14,7 @@ from dicot.judge.report.figures import (
     map_panels,
     time_scatter,
 )
-from dicot.paper.figures import power_curves, reference_curves, sub_blocks
+from dicot.paper.drawings import power_curves, reference_curves, sub_blocks
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))

@@ -5,7 +5,7 @@ import torch
 from dicot.methods import METHODS
 from dicot.methods.base import Method
 from dicot.train.batches import epoch_order, plan_generator, seed_step, weights_seed
-from dicot.train.encoded import encoded_per_time_step
+from dicot.train.encoded import encoded
 
 
 def test_an_epoch_visits_every_case_once_in_its_own_order():
@@ -46,7 +46,7 @@ def test_a_step_draws_the_same_whatever_came_before():
     ],
 )
 def test_whole_cases_are_counted_as_often_as_they_are_encoded(name, share, waves):
-    assert encoded_per_time_step(name, {}, waves, seed=1, steps=3) == share
+    assert encoded(name, {}, waves, seed=1, steps=3).per_time_step == share
 
 
 def test_a_method_of_ones_own_and_every_registered_one_are_counted(waves):
@@ -56,6 +56,6 @@ def test_a_method_of_ones_own_and_every_registered_one_are_counted(waves):
         def loss(self, batch, plan):
             return (self.encoder.embed(batch.x) - self.encoder.embed(batch.x[..., ::2])).square().mean()
 
-    assert encoded_per_time_step(Twice, {}, waves, seed=1, steps=2) == 1.5
-    assert all(encoded_per_time_step(name, {}, waves, seed=1, steps=1) >= 1 for name in ("tnc", "ts2vec", "soft"))
+    assert encoded(Twice, {}, waves, seed=1, steps=2) == (2, 1.5)
+    assert all(encoded(name, {}, waves, seed=1, steps=1).per_time_step >= 1 for name in ("tnc", "ts2vec", "soft"))
     assert len(METHODS) == 12, "a new method belongs into one of these tests"

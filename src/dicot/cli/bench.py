@@ -52,9 +52,9 @@ def run(
 ) -> None:
     """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted.
 
-    --set takes schedule (per_step, per_epoch or both), precision, scale, subsets (per-seed or authors), family for
-    files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1 where a job failed or a data set
-    could not be used; the others are run all the same.
+    --set takes schedule (per_step, per_epoch or both), precision, scale, subsets (per-seed or authors), channels of
+    transfers (authors), family for files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1
+    where a job failed or a data set could not be used; the others are run all the same.
     """
     from dicot.judge.bench.ledger import Ledger, check_export, write_table
     from dicot.judge.bench.plan import make_plan
@@ -102,12 +102,13 @@ def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions
 
     texts = said.texts
     given = said.take("precision", "steps", *names)
-    said.take("sets", "seeds", "schedule")
+    said.take("sets", "seeds", "schedule", "channels")
     said.rest()
     schedule = texts.get("schedule", "per_step")
     return SuiteOptions(
         sets=opt.names_in(texts.get("sets")),
         seeds=opt.whole_numbers(texts.get("seeds"), "seeds"),
+        channels=texts.get("channels", ""),
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         **given,
         **more,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dicot.judge.bench.suites import SuiteOptions
 
 RECORDS = Path("results")  # what is published with the library
-MAPS = "maps.npz"  # beside the records
+MAPS = "maps.npz"  # beside the records, as in dicot.paper.tables
 OUT = Path("out/paper")
 
 
@@ -59,7 +59,7 @@ def paper(
         ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
     place = records or ledger or LEDGER
     data = frame(row for result in read_records(ledger, records)[0] for row in result.tidy())
-    paths = write_paper(out, data, (place if place.is_dir() else place.parent) / MAPS, list(exhibits))
+    paths = write_paper(out, data, place if place.is_dir() else place.parent, list(exhibits))
     typer.echo(f"Wrote {len(paths)} files, among them {out / 'report.html'}")
     if failed:
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -16,13 +17,11 @@ from dicot.judge.report.scores import (
     block_of,
     failures,
     fit_times,
-    score_cell,
-    seeds_text,
     standings,
     times_text,
 )
-from dicot.judge.report.stats import average_ranks
-from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
+from dicot.judge.report.stats import average_ranks, half_widths
+from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
 from dicot.paper.numbers import AVERAGE, LARGE, METHODS, NAMES, paper_name, printed, printed_hours
 
 PROBES = ("ridge", "forest", "linear")  # of several that stand for one line of the paper, the first: D-37
@@ -113,8 +112,11 @@ def number(theirs: pd.DataFrame, line: str | None, column: str) -> float:
     return float(theirs.at[line, column]) if line in theirs.index and column in theirs.columns else math.nan
 
 
-def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
-    """Say which of the paper's sets the rows are about, what stands in for others, and what is missing."""
+def rests_on(data: pd.DataFrame, families: Iterable[str], brief: bool = False) -> str:
+    """Say which of the paper's sets the rows are about, what stands in for others, and what is missing.
+
+    `brief` counts the sets and names none.
+    """
     found = dict.fromkeys(zip(data.source, data.target, strict=True))
     columns = {column_of(*pair): " > ".join(dict.fromkeys(pair)) for pair in found}
     sentences = []
@@ -129,31 +131,32 @@ def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
         stand_ins = [f"{' and '.join(labels)} for {name}" for name, labels in by.items() if labels]
         missing = [name for name, labels in by.items() if not labels]
         words = [f"{len(own)} of the paper's {len(expected)} {WORDS[family]}"]
-        words += [f"stand-ins: {', '.join(stand_ins)}"] if stand_ins else []
-        few = len(missing) <= len(LARGE)
+        words += [f"stand-ins: {len(stand_ins) if brief else ', '.join(stand_ins)}"] if stand_ins else []
+        few = len(missing) <= len(LARGE) and not brief
         words += [f"missing: {', '.join(missing) if few else len(missing)}"] if missing else []
         sentences.append("; ".join(words))
     others = sorted({label for column, label in columns.items() if not column.paper}, key=frame.natural)
-    sentences += [f"Not of the paper: {', '.join(others)}"] if others else []
+    sentences += [f"Not of the paper: {', '.join(others)}"] if others and not brief else []
     return ". ".join(sentences) + "."
 
 
 def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
     """Give each row the paper's name of its line, empty where it is none of the paper's lines.
 
-    Of several lines of ours for one of the paper, in each suite the one that is no trial, in float32, by the probe that
-    its authors chose (`PROBES`).
+    Of several lines of ours for one of the paper, in each suite the one that is no trial, in the precision of most
+    rows, by the probe that its authors chose (`PROBES`).
     """
+    rows = data[data.precision != ""].groupby(["suite", "precision"]).size()
     fields = ["suite", *frame.LINE]
     lines = data[fields].drop_duplicates()
     lines = lines.assign(
         paper=[paper_name(*pair) for pair in zip(lines.contender, lines.protocol, strict=True)],
         labels=lines.protocol.map(lambda name: frame.SAME_LABELS.get(name, name)),
-        unusual=~lines.precision.isin(("", "float32")),
+        rare=[-rows.get(pair, 0) for pair in zip(lines.suite, lines.precision, strict=True)],
         probe=lines.protocol.map(lambda name: PROBES.index(name) if name in PROBES else len(PROBES)),
     )
     lines = lines[lines.paper.isin(list(names)) & lines.schedule.isin(("", frame.PAPER_SCHEDULE))]
-    lines = lines.sort_values(["trial", "unusual", "probe", "protocol", "precision"], kind="stable")
+    lines = lines.sort_values(["trial", "rare", "probe", "protocol", "precision"], kind="stable")
     best = lines.drop_duplicates(["suite", "paper", "labels"]).set_index(fields).paper.astype(object)
     return data[fields].join(best, on=fields).paper.fillna("")
 
@@ -175,6 +178,48 @@ def beside(text: str, paper: float, own: float, digits: int) -> str:
         return text
     gap = "" if math.isnan(own) else f", {signed(own - paper, digits)}"
     return f"{text} ({paper:.{digits}f}{gap})".strip()
+
+
+def seed_counts(runs: pd.DataFrame) -> dict[str, int]:
+    """How many seeds each line has."""
+    return {str(line): int(count) for line, count in runs.groupby("line", observed=True).seed.nunique().items()}
+
+
+def with_interval(mean: float, half: float | None, digits: int) -> str:
+    """Print a mean, and half of its 95 % interval if there is one."""
+    return f"{round(mean, digits) + 0.0:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
+
+
+def interval_cell(seeds: Sequence[float], digits: int, usual: int) -> Cell:
+    """Print the mean over seeds and half of its 95 % interval; how many there are, where others of the line have more.
+
+    Runs that failed (NaN) are no seeds: what is left of a cell then cannot be called the best.
+    """
+    scored = [value for value in seeds if not math.isnan(value)]
+    if not scored:
+        return Cell(FAILED, FAILED)
+    n, mean = len(scored), fmean(scored)
+    half = None if n < 2 else float(half_widths(stdev(scored), n)[1])
+    text = with_interval(mean, half, digits) + (f" (n = {n})" if n < usual else "")
+    return Cell(f"{text}, rest {FAILED}", FAILED) if n < len(seeds) else Cell(text, mean=round(mean, digits))
+
+
+def intervals_text(runs: pd.DataFrame) -> str:
+    """Say what ± is, and how many seeds n each line has."""
+    counts = seed_counts(runs)
+    seeds = frame.seeds_of(runs)
+    if max(counts.values(), default=0) < 2:
+        return f"One run (seed {', '.join(map(str, seeds))}), no interval."
+    by_count = {
+        n: [line for line, own in counts.items() if own == n] for n in sorted(set(counts.values()), reverse=True)
+    }
+    most = max(by_count, key=lambda n: len(by_count[n]))
+    told = [f"n = {n} for {', '.join(lines)}" for n, lines in by_count.items() if n != most]
+    usual = f"n = {most}" + (" for all others" if told else "")
+    return (
+        f"± is half of a 95 % interval over n seeds by Student's t; the paper's own take 1.96 standard errors (D-61). "
+        f"Seeds {', '.join(map(str, seeds))}: {'; '.join([*told, usual])}."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,9 +275,10 @@ class Grid:
 
     def scores(self) -> dict[str, list[Cell]]:
         """Show ours beside the paper's in every column, the best of ours marked."""
-        n_seeds, metrics = len(frame.seeds_of(self.runs)), frame.metric_of(self.runs)
-        lists = self.runs.groupby(["line", "column"], observed=True)[["value", "seed"]].agg(list)
-        own = {key: score_cell(values, seeds, self.digits, n_seeds) for key, values, seeds in lists.itertuples()}
+        metrics, usual = frame.metric_of(self.runs), seed_counts(self.runs)
+        draws = self.runs.groupby(["line", "column", "seed"], observed=True).value
+        seeds = draws.mean().where(draws.count() == draws.size()).groupby(["line", "column"], observed=True).agg(list)
+        own = {key: interval_cell(values, self.digits, usual[key[0]]) for key, values in seeds.items()}
         out = {}
         for column in self.columns:
             absent = Cell(NOT_RUN if column.recorded else "", ABSENT)
@@ -259,13 +305,19 @@ class Grid:
         labels = [column.label for column in self.counted(metric)]
         return self.block.shown[labels].mean(axis=1) if self.block is not None and labels else pd.Series(dtype=float)
 
-    def average(self, metric: str = "", intervals: bool = False) -> list[Cell]:
-        """Average ours over the block, beside the paper's average over the same sets, or else as it is printed.
+    def half_widths(self, metric: str = "") -> dict[str, float]:
+        """Half of the 95 % interval over seeds of each average, where there are two seeds or more."""
+        labels = [column.label for column in self.counted(metric)]
+        if self.block is None or not labels:
+            return {}
+        seeds = frame.seed_averages(self.block.runs, labels)
+        several = seeds[seeds.count(axis=1) > 1]
+        halves: dict[str, float] = half_widths(several.std(axis=1), several.count(axis=1))[1].to_dict()
+        return halves
 
-        `intervals` adds the half width of the paper's 95 % interval, where there are several seeds.
-        """
-        own, means, digits = self.counted(metric), self.means(metric), self.digits
-        halves = standings(self.block).normal.dropna() if intervals and self.block is not None else {}
+    def average(self, metric: str = "") -> list[Cell]:
+        """Average ours over the block, beside the paper's average over the same sets, or else as it is printed."""
+        own, means, digits, halves = self.counted(metric), self.means(metric), self.digits, self.half_widths(metric)
         heading = f"{AVERAGE} {metric.upper()}".strip() if all(column.paper for column in own) else ""
         exact = bool(own) and all(column.exact for column in own)
         whole = exact and len(own) == len([column for column in self.columns if column.metric == metric])
@@ -277,7 +329,7 @@ class Grid:
                 cells.append(Cell(beside(self.lack(line), paper, math.nan, digits), ABSENT))
                 continue
             ours, same = float(means[line]), recomputed.get(line, math.nan) if exact else math.nan
-            text = f"{ours:.{digits}f}" + (f" ± {halves[line]:.{digits}f}" if line in halves else "")
+            text = with_interval(ours, halves.get(line), digits)
             told = ours if whole or not math.isnan(same) else math.nan
             text = beside(text, paper if math.isnan(same) else same, told, digits)
             cells.append(Cell(text, mean=round(ours, digits)))
@@ -311,13 +363,12 @@ class Grid:
 
     def table(self, cells: Mapping[str, Sequence[Cell]], *sentences: str, turned: bool = False) -> Table:
         """Make the table of all lines; `turned` puts its columns, mostly data sets, below one another."""
-        spread = any("±" in cell.text for column in cells.values() for cell in column)
         runs = self.runs
         frame.require_controls(runs, "A table of the paper")
         missing = [name for name in self.names if name not in set(runs.line)]
         about = frame.note(
             runs,
-            seeds_text(runs, *([] if spread else ["Means over"])),
+            intervals_text(runs),
             *sentences,
             best_note(frame.metric_of(runs).map(frame.direction)),
             f"Below {self.names[-1]}: lines that the paper's table does not have." if self.others else "",
@@ -338,7 +389,7 @@ def side_by_side(corner: str, grids: Mapping[str, Grid], cells: Iterable[Sequenc
     runs = pd.concat([made.runs for made in grids.values() if len(made.runs)])
     frame.require_controls(runs, "A table of the paper")
     bold = best_note(frame.metric_of(runs).map(frame.direction))
-    return text_table(corner, rows, list(grids), frame.note(runs, seeds_text(runs, "Means over"), *sentences, bold))
+    return text_table(corner, rows, list(grids), frame.note(runs, intervals_text(runs), *sentences, bold))
 
 
 def grid(data: pd.DataFrame, theirs: pd.DataFrame, expected: Sequence[str], metrics: Sequence[str] = ()) -> Grid:

@@ -8,15 +8,17 @@ from pathlib import Path
 import pandas as pd
 
 from dicot.core.errors import InputError, lookup
+from dicot.data.datasets import DATASETS
 from dicot.judge.report.benchmark import report_facts
-from dicot.judge.report.frame import trial_note
+from dicot.judge.report.frame import ALONE, SAME_LABELS, SHARED, natural, seeds_of, trial_note
 from dicot.judge.report.page import Part, drawn, to_document, write_pages
-from dicot.judge.report.scores import failure_table
+from dicot.judge.report.scores import MANY_SETS, failure_table
 from dicot.judge.report.tables import text_table
 from dicot.paper import figures, tables
 from dicot.paper.grid import rests_on
-from dicot.paper.numbers import COUNTS
+from dicot.paper.numbers import ARCHIVES, COUNTS
 from dicot.paper.reports import CAVEATS, closing
+from dicot.paper.summary import summary_parts
 from dicot.paper.tables import Records, newest
 from dicot.use.projection import read_maps
 
@@ -72,9 +74,9 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "table1": Exhibit(
         "Linear probe on the large sets",
-        "Accuracy of logistic regression on frozen embeddings with all training labels, mean and spread over seeds, "
-        "the average over sets with the paper's 95 % interval (D-61), and the time to fit. Supervised is trained end "
-        "to end; raw data, random forest and MiniRocket have no network.",
+        "Accuracy of logistic regression on frozen embeddings with all training labels, by data set and on average, "
+        "and the time to fit. Supervised is trained end to end; raw data, random forest and MiniRocket have no "
+        "network.",
         partial(tables.scores_part, hours=True),
         ("large",),
     ),
@@ -137,7 +139,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "table7": Exhibit(
         "Which sub-block is the positive one",
         "The one before, the one after, or both: averages by every protocol.",
-        tables.variants_part,
+        tables.positives_part,
         ("positive_selection",),
     ),
     "figure6": Exhibit(
@@ -200,32 +202,35 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
     return {key: one for key, one in EXHIBITS.items() if not wanted or key in wanted}
 
 
-def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
+def write_paper(folder: Path, data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
-    facts, banner, parts = _contents(data, maps, only)
+    facts, banner, parts = _contents(data, beside, only)
     return write_pages(folder, TITLE, parts, facts, banner)
 
 
-def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
+def paper_markdown(data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()) -> str:
     """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
-    facts, banner, parts = _contents(data, maps, only)
+    facts, banner, parts = _contents(data, beside, only)
     return to_document(TITLE, facts, banner, drawn(parts, named_only=True))
 
 
 def _contents(
-    data: pd.DataFrame, maps: Path | None, only: Sequence[str]
+    data: pd.DataFrame, beside: Path | None, only: Sequence[str]
 ) -> tuple[dict[str, object], str, Iterator[Part]]:
     """Give facts, a warning about trials and all parts; a trial of a suite that is not shown does not count."""
     exhibits = chosen(only)
     data = data[data.suite.isin({suite for one in exhibits.values() for suite in one.suites})]
     facts = {"suites": ", ".join(sorted(set(data.suite))) or "none", **report_facts(data)}
     del facts["report made"]  # a page is the same whenever it is made
-    return facts, trial_note(data), paper_parts(newest(data, maps), exhibits)
+    return facts, trial_note(data), paper_parts(newest(data, beside), exhibits)
 
 
 def paper_parts(records: Records, exhibits: Mapping[str, Exhibit]) -> Iterator[Part]:
     """Make everything the page shows, in order."""
-    rows = ((name_of(key), [one.title, state(records, key, one)]) for key, one in exhibits.items())
+    if list(exhibits) == list(EXHIBITS):
+        on_large = {key for key, one in EXHIBITS.items() if one.suites and _families(one)[0] not in ARCHIVES}
+        yield from summary_parts(records, [name_of(key) for key in EXHIBITS if key in on_large])
+    rows = ((name_of(key), [one.title, state(records, key, one, brief=True)]) for key, one in exhibits.items())
     overview = text_table("exhibit", rows, ["what it shows", "rests on"], CAVEATS)
     yield Part("What is here", overview, lead=(READING,))
     for key, one in exhibits.items():
@@ -241,8 +246,8 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
     Records that cannot make a table, because a control is missing for instance, are no reason to leave it out: it says
     what is wrong.
     """
-    lead = [one.caption, f"Rests on: {state(records, key, one)}"]
-    lead += [f"To fill it: {how}" for how in commands(records, key, one)]
+    lead = [one.caption, f"Rests on: {state(records, key, one)}", *circumstances(records, one)]
+    lead += [f"To fill it: {how}" for how in commands(key, one)]
     parts: list[Part] = []
     try:
         parts += one.parts(records, *one.suites)
@@ -256,8 +261,8 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
         yield replace(part, level=3)
 
 
-def state(records: Records, key: str, one: Exhibit) -> str:
-    """Say in a sentence which data there are records of."""
+def state(records: Records, key: str, one: Exhibit, brief: bool = False) -> str:
+    """Say in a sentence which data there are records of; `brief` names none of them."""
     if key == MAPS_KEY:
         found = None if records.maps is None else read_maps(records.maps).data_set
         return f"the test part of {found}." if found else "nothing yet: there is no file maps.npz beside the records."
@@ -268,23 +273,54 @@ def state(records: Records, key: str, one: Exhibit) -> str:
         return f"nothing yet: there is no record of the suite {' or '.join(one.suites)}."
     lacking = [name for name in one.suites if name not in set(data.suite)]
     more = f" No record of the suite {' and '.join(lacking)}." if lacking else ""
-    families = dict.fromkeys(family for suite in one.suites for family in FAMILIES.get(suite, (suite,)))
-    return rests_on(data, families) + more
+    return rests_on(data, _families(one), brief) + more
 
 
-def commands(records: Records, key: str, one: Exhibit) -> list[str]:
-    """Say how to run what is missing of an exhibit, in the precision of its records, so that these are continued."""
-    if not one.suites:
-        return [f"`dicot paper --run --only {key}`."] if key == MAPS_KEY else []
-    flags: dict[str, list[str]] = {}
-    for suite in one.suites:
-        trained = records.of(suite).precision
-        most = trained[trained != ""].mode()[:1]
-        flags.setdefault("".join(f" --set precision={name}" for name in most if name != "float32"), []).append(suite)
-    out = []
-    for flag, own in flags.items():
-        # Suites of two precisions need two commands: each names what is made of its own suites alone.
-        keys = [key] if len(flags) == 1 else [k for k, other in EXHIBITS.items() if other.suites == tuple(own)][:1]
-        keys = keys or [next(k for k, other in EXHIBITS.items() if other.suites == (suite,)) for suite in own]
-        out.append(f"`dicot paper --run --only {','.join(keys)}{flag}`, which runs {' and '.join(own)}.")
-    return out
+def _families(one: Exhibit) -> list[str]:
+    """The families of data sets that an exhibit is about."""
+    return list(dict.fromkeys(family for suite in one.suites for family in FAMILIES.get(suite, (suite,))))
+
+
+def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
+    """Say how many labels, which seeds, devices and precisions the numbers of an exhibit are made with."""
+    data = records.of(*one.suites) if one.suites else pd.DataFrame()
+    if data.empty:
+        return
+    seen = data.protocol.map(lambda name: SAME_LABELS.get(name, name))
+    if wanted := getattr(one.parts, "keywords", {}).get("labels"):
+        data, seen = data[seen == wanted], seen[seen == wanted]
+    trained = data[data.precision != ""].drop_duplicates(["contender", "schedule", "source", "seed", "batch_size"])
+    places = trained.device.str.replace(ALONE, "").str.replace(SHARED, "").value_counts()
+    told = {
+        "Labels": ", ".join(
+            labels_text(name, data.target[seen == name]) for name in sorted(seen.unique(), key=natural)
+        ),
+        "Seeds": ", ".join(map(str, seeds_of(data))),
+        "Trained on": ", ".join(
+            f"{name or 'a device without a name'} ({count:,} fits)" for name, count in places.items()
+        ),
+        "Precision": ", ".join(sorted(trained.precision.unique())),
+    }
+    yield " ".join(f"{name}: {words}." for name, words in told.items() if words)
+
+
+def labels_text(protocol: str, targets: pd.Series) -> str:
+    """Say how many labels a protocol sees."""
+    sizes = {}
+    for name in sorted(targets.unique()):
+        known = DATASETS.registered(name)
+        if known is not None and known.sizes is not None and known.sizes.n_train is not None:
+            sizes[name] = known.sizes.n_train
+    if protocol == "linear":
+        counts = [f"{name} {count:,}" for name, count in sizes.items()]
+        many = f"{min(sizes.values()):,} to {max(sizes.values()):,} cases" if sizes else ""
+        shown = ", ".join(counts) if len(counts) <= MANY_SETS else many
+        return "all of the training cases" + (f" ({shown})" if shown else "")
+    count = protocol.removeprefix("knn_")
+    known_words = {"few_1pct": "1 % of the training cases", "clustering": "none but to score", "cost": "none"}
+    return known_words.get(protocol, f"{count} per class" if count != protocol else protocol)
+
+
+def commands(key: str, one: Exhibit) -> list[str]:
+    """Say how to run what is missing of an exhibit."""
+    return [f"`dicot paper --run --only {key}`."] if one.suites or key == MAPS_KEY else []

@@ -25,10 +25,13 @@ from dicot.paper.grid import (
     of_the_paper,
     paper_ranks,
     side_by_side,
+    with_interval,
 )
 from dicot.paper.numbers import ARCHIVES, AVERAGE, LARGE, METHODS, NAMES, VARIANTS, paper_tables, printed
+from dicot.paper.times import both_parts
 
 FAMILIES = ("large", *ARCHIVES)
+MAPS = "maps.npz"  # beside the records
 AUTHORS_SCHEDULE = "per_epoch"
 RANKS = "Ranks are over the paper's lines alone, on the data sets that all of them have; ties share their mean rank."
 SHORT = {"Sup_B": "Supervised_B", "R. Init": "Random Init."}  # names in the paper's Table 4
@@ -60,10 +63,16 @@ SIZES = {  # columns of the paper's table of data sets, by field of ours
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What a page about the paper is made of: the newest rows of all suites, and the file of maps if there is one."""
+    """What a page about the paper is made of: the newest rows of all suites, and the folder that they are in."""
 
     data: pd.DataFrame
-    maps: Path | None = None
+    beside: Path | None = None
+
+    @property
+    def maps(self) -> Path | None:
+        """The file of maps, if there is one."""
+        path = None if self.beside is None else self.beside / MAPS
+        return path if path is not None and path.is_file() else None
 
     def of(self, *suites: str) -> pd.DataFrame:
         """The rows of these suites; a job that several of them share counts once."""
@@ -81,13 +90,13 @@ class Records:
         return own[of_the_paper(own) & own.schedule.isin(("", PAPER_SCHEDULE))] if as_paper else own
 
 
-def newest(data: pd.DataFrame, maps: Path | None = None) -> Records:
+def newest(data: pd.DataFrame, beside: Path | None = None) -> Records:
     """Keep the newest row of every cell of every suite, on the labelled cases that the paper's tables are on."""
     both = data.groupby(["suite", "protocol"]).subsets.transform("nunique") > 1
     theirs = data.protocol.map(lambda name: PROTOCOLS[name]().subsets if name in PROTOCOLS else AUTHORS)
     data = data[~both | (data.subsets == theirs)]
     parts = [latest(own, ["batch_size"] if suite == SIZED else []) for suite, own in data.groupby("suite", sort=False)]
-    return Records(pd.concat(parts) if parts else data, maps if maps is not None and maps.is_file() else None)
+    return Records(pd.concat(parts) if parts else data, beside)
 
 
 def printed_only(theirs: pd.DataFrame) -> Part:
@@ -107,7 +116,7 @@ def scores_part(records: Records, suite: str, labels: str = "linear", hours: boo
         return
     made = grid(own, theirs, EXPECTED.get(suite, LARGE))
     cells = made.scores()
-    cells[f"average of {len(made.counted())}"] = made.average(intervals=True)
+    cells[f"average of {len(made.counted())}"] = made.average()
     cells |= {"time to fit": made.times()} if hours else {}
     yield Part("", made.table(cells, made.over, made.reading, turned=len(made.columns) > MANY_SETS))
 
@@ -228,15 +237,22 @@ def variants_part(records: Records, suite: str) -> Iterator[Part]:
     yield Part("Ours beside the paper", table)
 
 
+def positives_part(records: Records, suite: str) -> Iterator[Part]:
+    """Show which neighbour is the positive one, and what a second one costs."""
+    yield from variants_part(records, suite)
+    yield from both_parts(records.beside)
+
+
 def _differences(made: Grid, base: str) -> list[Cell]:
     """Show averages, those of the paper's lines with the difference from one of them."""
-    means, digits, cells = made.means(), made.digits, []
+    means, digits, halves, cells = made.means(), made.digits, made.half_widths(), []
     for line in made.every:
         if line not in means:
             cells.append(Cell(made.lack(line), ABSENT))
             continue
         gap = line in made.names and line != base and base in means
-        text = f"{means[line]:.{digits}f}" + (f" ({signed(means[line] - means[base], digits)})" if gap else "")
+        text = with_interval(float(means[line]), halves.get(line), digits)
+        text += f" ({signed(means[line] - means[base], digits)})" if gap else ""
         cells.append(Cell(text, mean=round(float(means[line]), digits)))
     return mark_best(cells)
 

@@ -1,7 +1,7 @@
-"""How much a method encodes: the time steps that its encoder reads for each time step of a case."""
+"""How much a method encodes: how often its encoder is called, and the time steps it reads for each one of a case."""
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,10 +17,15 @@ PLANS = 20  # of a run, from its first step on
 WIDTH = 8  # features of the encoder that only counts
 
 
-def encoded_per_time_step(
-    method: str | type[Method], params: Mapping[str, Any], train: Windows, *, seed: int, steps: int
-) -> float:
-    """Count on the encoder's inputs what a step of a run encodes, relative to the length of a case: mean over steps.
+class Encoded(NamedTuple):
+    """The mean over steps."""
+
+    passes: float  # calls of the encoder
+    per_time_step: float  # time steps that it reads for each time step of a case
+
+
+def encoded(method: str | type[Method], params: Mapping[str, Any], train: Windows, *, seed: int, steps: int) -> Encoded:
+    """Count on the encoder's inputs what a step of a run encodes.
 
     Passes without a gradient count too; what fills up tensors in a CUDA graph does not. The plans are those of the run.
     The labels that a method may ask for are made up.
@@ -35,28 +40,30 @@ def encoded_per_time_step(
         built.prepare(few)
         built.train()
         batch = Batch(torch.from_numpy(few.x[:BATCH]), torch.arange(BATCH), torch.arange(BATCH) % 2)
-        counts: dict[Hashable, int] = {}  # no shape depends on anything but the plan
-        total = 0
+        counts: dict[Hashable, tuple[int, int]] = {}  # no shape depends on anything but the plan
+        total = np.zeros(2)
         for step in range(steps):
             plan = built.plan((BATCH, few.n_channels, few.n_times), plan_generator(seed, step))
             if plan not in counts:
-                _Counting.count = 0
+                _Counting.calls = _Counting.count = 0
                 built.loss(batch, plan)
-                counts[plan] = _Counting.count
+                counts[plan] = _Counting.calls, _Counting.count
             total += counts[plan]
-    return total / (steps * BATCH * few.n_times)
+    passes, read = (total / steps).tolist()
+    return Encoded(passes, read / (BATCH * few.n_times))
 
 
 class _Counting(nn.Module):
     """(B, C, T) -> (B, F, T) by the cheapest layer there is."""
 
-    count = 0  # time steps, by all copies of an encoder
+    calls = count = 0  # and time steps, by all copies of an encoder
 
     def __init__(self, n_channels: int) -> None:
         super().__init__()
         self.layer = nn.Conv1d(n_channels, WIDTH, 1)
 
     def forward(self, x: Tensor) -> Tensor:
+        _Counting.calls += 1
         _Counting.count += x.shape[0] * x.shape[2]
         features: Tensor = self.layer(x)
         return features

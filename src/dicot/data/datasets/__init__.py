@@ -106,9 +106,14 @@ def spelled(name: str) -> str:
     return known.name if (known := DATASETS.registered(name)) else name
 
 
-def transfer_channels(name: str) -> tuple[int, ...]:
-    """Return the channels of the sensor that a registered set shares with others; empty where none are known."""
-    return known.transfer_channels if (known := DATASETS.registered(name)) else ()
+def transfer_channels(name: str, authors: bool = False) -> tuple[int, ...]:
+    """Return the channels of the sensor that a registered set shares with others; empty where none are known.
+
+    `authors` takes those of the authors' code where they differ (D-50).
+    """
+    known = DATASETS.registered(name)
+    theirs: tuple[int, ...] = getattr(known, "paper_transfer_channels", ()) if authors else ()
+    return theirs or (known.transfer_channels if known else ())
 
 
 def paper_subset_seed(name: str) -> int | None:

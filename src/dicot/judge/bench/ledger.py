@@ -73,6 +73,7 @@ SUITE, CONTENDER, DRAW = PLACE = ("suite", "contender", "draw")
 WANTED = ("suite", "source", "target")
 SUFFIXES = (".csv", ".parquet")
 EMPTY = ("", None)  # a cell of a CSV or of a Parquet file
+MEASURED = ("exponents", "times")  # how tables begin that lie beside exports: benchmarks wrote them, not a ledger
 
 Row = Mapping[str, Any]  # by column
 Wanted = tuple[str, str, str]  # suite, source, target
@@ -311,10 +312,12 @@ def read_records(ledger: Path | None, records: Path | None) -> Contents:
 
 
 def exports_in(path: Path) -> list[Path]:
-    """The exported tables of a folder, by name; a file is one by itself."""
+    """The exported tables of a folder, by name, but not those of benchmarks; a file is one by itself."""
     if not path.is_dir():
         return [path]
-    tables = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+    tables = sorted(
+        one for one in path.iterdir() if one.suffix.lower() in SUFFIXES and not one.name.startswith(MEASURED)
+    )
     if not tables:
         raise InputError(f"The folder {path} holds no {' and no '.join(SUFFIXES)} to read results from.")
     return tables

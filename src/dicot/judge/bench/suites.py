@@ -18,7 +18,7 @@ from dicot.judge.classical import BEYOND_PAPER, CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.judge.protocols import MODEL_PROTOCOLS, every_protocol
-from dicot.judge.protocols.base import PER_SEED, SUBSETS
+from dicot.judge.protocols.base import AUTHORS, PER_SEED, SUBSETS
 from dicot.judge.result import PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
@@ -28,6 +28,7 @@ from dicot.train.recipe import FAMILIES, PRECISIONS, SCHEDULES
 Pair = tuple[JobData, JobData]  # fitted on, scored on
 Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
 Exceptions = Mapping[tuple[str, str], Mapping[str, Any]]  # by method and data set: what is set for this pair alone
+Seeds = Sequence[int] | Callable[[Contender], Sequence[int]]  # for everybody, or for each its own
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class SuiteOptions:
     seeds: tuple[int, ...] = ()
     protocols: tuple[str, ...] = ()  # instead of the suite's own
     schedules: tuple[str, ...] = ("per_step",)
-    precision: str = "float32"
+    precision: str = ""  # of every training
     steps: int | None = None  # of everything that is trained: a trial
     scale: str | None = None  # of every data set: the policy of `load`
     family: str = ""  # of the files among the sets: whose recipe and settings they take
+    channels: str = ""  # of transfers: "authors" takes the triple of the authors' code where it differs (D-50)
     subsets: str = ""  # which labelled cases are drawn where a protocol draws some: "authors" or "per-seed"
 
 
@@ -74,9 +76,9 @@ def whole(name: str) -> Pair:
     return JobData(name), JobData(name)
 
 
-def transfer(source: str, target: str) -> Pair:
+def transfer(source: str, target: str, authors: bool = False) -> Pair:
     """Fitted on the accelerometer of one set and scored on that of another; unknown sets have it in front."""
-    first, last = (JobData(name, transfer_channels(name) or (0, 1, 2)) for name in (source, target))
+    first, last = (JobData(name, transfer_channels(name, authors) or (0, 1, 2)) for name in (source, target))
     return first, last
 
 
@@ -84,22 +86,30 @@ def cross(
     suite: str,
     entries: Sequence[Entry],
     pairs: Sequence[Pair],
-    seeds: Sequence[int],
+    seeds: Seeds,
     options: SuiteOptions,
     exceptions: Exceptions | None = None,
+    precisions: Mapping[str, str] | None = None,
 ) -> list[Job]:
-    """Make a job for every entry, pair, protocol and seed that the options let through."""
+    """Make a job for every entry, pair, protocol and seed that the options let through.
+
+    `precisions` has those of families of data sets whose trainings are not in float32.
+    """
     jobs = []
     for entry, own in _chosen(entries, options):
         protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
         made = {name: every_protocol()[name]() for name in protocols}
-        for contender, pair in product(_scheduled(entry, options), pairs):
+        own_seeds = options.seeds or (seeds(entry) if callable(seeds) else seeds)
+        for schedule, pair in product(options.schedules if entry.trained else ("",), pairs):
             source, target = (
                 replace(data, scale=options.scale, family=given_family(data.name, options)) for data in pair
             )
+            family = source.family or family_of(source.name) or ""
+            precision = options.precision or (precisions or {}).get(family, "float32")
+            contender = _trained(entry, schedule, precision, options) if entry.trained else entry
             special = (exceptions or {}).get((contender.kind, stands_in_for(source.name) or source.name), {})
             one = replace(contender, method_params=_own_params(contender, source, special))
-            for protocol, seed in product(protocols, options.seeds or seeds):
+            for protocol, seed in product(protocols, own_seeds):
                 trains, draw = made[protocol].trains, made[protocol].draw_of(options.subsets)
                 steps = options.steps if trains else None
                 trial = options.steps is not None and (trains or "steps" in contender.settings)
@@ -126,15 +136,10 @@ def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:
     ]
 
 
-def _scheduled(contender: Contender, options: SuiteOptions) -> list[Contender]:
-    """The contender with the settings of a training, once for each schedule; as it is where it is not trained."""
-    if not contender.trained:
-        return [contender]
+def _trained(contender: Contender, schedule: str, precision: str, options: SuiteOptions) -> Contender:
+    """The contender with the settings of a training."""
     steps = {} if options.steps is None else {"steps": options.steps}
-    return [
-        replace(contender, settings={**contender.settings, "schedule": name, "precision": options.precision, **steps})
-        for name in options.schedules
-    ]
+    return replace(contender, settings={**contender.settings, "schedule": schedule, "precision": precision, **steps})
 
 
 def _own_params(contender: Contender, source: JobData, special: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,11 +229,12 @@ SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {"best": best, "best_ab
 def suite_jobs(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
     makers = [lookup(SUITES, name, "suite") for name in suites]
     for names, known, what in (
-        ((options.precision,), PRECISIONS, "precision"),
+        (filter(None, (options.precision,)), PRECISIONS, "precision"),
         (options.schedules, SCHEDULES, "schedule"),
         (options.protocols, every_protocol(), "protocol"),
         (filter(None, (options.family,)), FAMILIES, "family"),
         (filter(None, (options.subsets,)), SUBSETS, "choice of subsets"),
+        (filter(None, (options.channels,)), (AUTHORS,), "choice of channels"),
     ):
         for name in names:
             lookup(dict.fromkeys(known), name, what)

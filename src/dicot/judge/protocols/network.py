@@ -125,7 +125,7 @@ class TrainingTime(ModelProtocol):
     description = "time per step, to fit and to embed, peak memory of the fit and how much of each case it encodes"
 
     def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
-        from dicot.train.encoded import encoded_per_time_step
+        from dicot.train.encoded import encoded
 
         model, history = fitted.model, fitted.model.history_
         parts = [labelled_cases(part) for part in (data.train, data.test) if part is not None]
@@ -138,9 +138,9 @@ class TrainingTime(ModelProtocol):
         values = {"fit_seconds": fitted.seconds, "embed_seconds": min(times)}
         if len(history):
             values["step_ms"] = 1e3 * history.seconds / len(history)
-            values["encoded"] = encoded_per_time_step(
+            values["encoded"] = encoded(
                 model.method_, model.method_params_, data.train, seed=model.seed_, steps=len(history)
-            )
+            ).per_time_step
         if fitted.peak_memory:
             values["peak_mib"] = fitted.peak_memory / 2**20
         return values
