@@ -7,6 +7,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,18 +39,7 @@ SERIES = (
     f"shown, of many channels the first {MAX_CHANNELS}."
 )
 
-STYLE: Any = {  # matplotlib types its setting names, but is not always installed
-    "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
-    "text.parse_math": False,  # a class called "$x" is not a formula
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.axisbelow": True,
-    "grid.color": "#eeeeee",
-    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
-    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), GREY),
-    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), "black"),
-}
+STYLE = Path(__file__).with_name("report.mplstyle")
 
 
 def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> str:
@@ -59,7 +49,7 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> s
 
     buffer = io.StringIO()
     # Ids are hashes of what they name; salted by the label, they do not repeat between the figures of one page.
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"dicot {label}"}), warnings.catch_warnings():
+    with matplotlib.rc_context({"svg.hashsalt": f"dicot {label}"}, STYLE), warnings.catch_warnings():
         # The browser's fonts draw the text; what the measuring font lacks does not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=size, layout="constrained")
