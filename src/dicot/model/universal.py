@@ -109,24 +109,9 @@ def _some(cases: Cases) -> Array:
 
 
 def _card(model: TimeSeriesEmbedder, history: History, sources: Mapping[str, Cases], digest: str) -> str:
-    recipe = model.recipe_
+    template = Path(__file__).with_name("universal.md").read_text(encoding="utf-8")
     rows = [f"| {name} | {len(c):,} | {c.n_channels} | {c.n_times:,} |" for name, c in sources.items()]
-    return "\n".join(
-        [
-            "# Model card",
-            "",
-            f"An encoder for series of every kind. {sum(p.numel() for p in model.encoder_.parameters()):,} parameters;",
-            f"it turns a case of any number of channels and time steps into {LENGTH} numbers.",
-            "",
-            f"- Trained by `{METHOD}` on {model.data_['n_cases']:,} series: {recipe.steps:,} steps of",
-            f"  {recipe.batch_size:,} in {history.seconds:.0f} seconds, seed {model.seed_}. The loss fell from",
-            f"  {history.loss[0]:.2f} to {history.loss[-1]:.2f}.",
-            f"- SHA-256 of {WEIGHTS}: {digest}",
-            "- Labels were not used. Do not judge it on these sets, of which it has seen the cases:",
-            "",
-            "| source | cases | channels | time steps |",
-            "|---|---:|---:|---:|",
-            *rows,
-            "",
-        ]
-    )
+    count = sum(parameters.numel() for parameters in model.encoder_.parameters())
+    told = {"seconds": history.seconds, "losses": (history.loss[0], history.loss[-1]), "rows": "\n".join(rows)}
+    fixed = {"length": LENGTH, "method": METHOD, "weights": WEIGHTS}
+    return template.format(model=model, parameters=count, digest=digest, **told, **fixed)
