@@ -10,25 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.cases import (
-    MISSING,
-    NO_VALUE,
-    UNEQUAL,
-    Array,
-    Cases,
-    FloatArray,
-    RawCases,
-    Scale,
-    blocks,
-    is_mapped,
-    name_cases,
-    pieces,
-    release,
-    scale_each_case,
-    target_length,
-    to_cases,
-    true_length,
-)
+from dicot.data import cases as of_cases
+from dicot.data.cases import Array, Cases, FloatArray, RawCases, Scale, name_cases, pieces
 
 LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
 LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
@@ -64,13 +47,13 @@ class Conversion(Cases):
         if self.scale is None:
             out = np.ascontiguousarray(block, self.dtype)
         else:
-            out = self.scale(block) if isinstance(self.scale, Scale) else scale_each_case(block)
+            out = self.scale(block) if isinstance(self.scale, Scale) else of_cases.scale_each_case(block)
             if not _within(out, LARGEST_VALUE):
                 places = _places(~(np.abs(out) <= LARGEST_VALUE))
                 _refuse_extreme([(int(index[row]), c) for row, c in places], LARGEST_VALUE, "after scaling ")
-        if is_mapped(block):
+        if of_cases.is_mapped(block):
             out = out.copy() if np.shares_memory(out, block) else out
-            release(block)
+            of_cases.release(block)
         return out
 
     def labels(self) -> Array | None:
@@ -83,7 +66,7 @@ class Conversion(Cases):
     def whole(self, *, own: bool = False) -> FloatArray:
         """Return all of it as one array; the cases themselves where they are one, with `own` only writable ones."""
         x, changed = self.cases, self.scale is not None or self.order is not None or self.gaps.any()
-        if isinstance(x, np.ndarray) and not changed and not (own and is_mapped(x)):
+        if isinstance(x, np.ndarray) and not changed and not (own and of_cases.is_mapped(x)):
             same = x.dtype == self.dtype and x.shape == self.shape and x.flags.c_contiguous
             if same and (self.lengths == self.length).all():
                 return x
@@ -110,7 +93,7 @@ class Conversion(Cases):
         return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
 
     def _of_one_length(self, index: Array) -> Array:
-        lengths, change, fill = self.lengths[index], UNEQUAL[self.unequal], MISSING[self.missing]
+        lengths, change, fill = self.lengths[index], of_cases.UNEQUAL[self.unequal], of_cases.MISSING[self.missing]
         if isinstance(self.cases, list) or (lengths != lengths[0]).any():
             each = [self.cases[i][:, :n] for i, n in zip(index, lengths, strict=True)]
             filled = [fill(case) if self.gaps[i] else case for i, case in zip(index, each, strict=True)]
@@ -136,7 +119,7 @@ def look(
     """Check whatever a user may pass as X; what is `Cases` already was looked at when it was made."""
     check_policies(missing, scale)
     if not isinstance(X, Cases):
-        return _survey(to_cases(X, layout), missing, scale)
+        return _survey(of_cases.to_cases(X, layout), missing, scale)
     if not (n := len(X)):
         raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
     # One value for all: there may be very many.
@@ -164,7 +147,7 @@ def convert(
                 f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
                 'Set unequal="pad", "crop" or "resample", or replace these values.'
             )
-    return at_length(plain, unequal, target_length(plain.lengths, unequal, length))
+    return at_length(plain, unequal, of_cases.target_length(plain.lengths, unequal, length))
 
 
 def at_length(cases: Conversion, unequal: str, length: int) -> Conversion:
@@ -186,13 +169,13 @@ def _survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Convers
     for start, block in (
         enumerate(case[None] for case in cases)
         if isinstance(cases, list)
-        else ((rows.start, block) for rows, block in blocks(cases))
+        else ((rows.start, block) for rows, block in of_cases.blocks(cases))
     ):
         if _within(block, largest):
             continue
         extreme += _places(np.abs(block.astype(np.float64, copy=False)) > largest, start)
         for row in np.flatnonzero(np.isnan(block).any((1, 2))):
-            lengths[start + row] = n = true_length(block[row])
+            lengths[start + row] = n = of_cases.true_length(block[row])
             lost = np.isnan(block[row, :, :n])
             gaps[start + row] = lost.any()
             dead += [(start + int(row), int(channel)) for channel in np.flatnonzero(lost.all(axis=1))]
@@ -207,12 +190,12 @@ def _survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Convers
             'Set missing="interpolate" or missing="zero", or remove the missing values.'
         )
     if dead and missing == "interpolate":
-        raise InputError(NO_VALUE.format("X", _named(dead)))
+        raise InputError(of_cases.NO_VALUE.format("X", _named(dead)))
     return Conversion(cases, lengths, gaps, np.arange(len(cases)), int(lengths.max()), missing=missing, scale=scale)
 
 
 def check_policies(missing: str, scale: str | Scale | None) -> None:
-    lookup(MISSING, missing, "policy for missing values")
+    lookup(of_cases.MISSING, missing, "policy for missing values")
     if not (scale is None or isinstance(scale, Scale) or scale in ("dataset", "case")):
         raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')
 

@@ -266,7 +266,7 @@ def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
 
 
 def best(request: Request) -> Parts:
-    """Show goals, gains by groups of data sets and seconds; then every protocol, and which sets were seen."""
+    """Show gains by groups of data sets and seconds; then every protocol, and which sets were seen."""
     for title, table in gains(request.data):
         yield Part(title, table)
     known = frame.data_sets(request.data).isin(DEVELOPMENT)

@@ -1,4 +1,4 @@
-"""The report of the suite `best`: the presets beside their goals, means over groups of data sets, gains, seconds."""
+"""The report of the suite `best`: means over groups of data sets, gains, seconds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ INSTANT, BEST, BEFORE = SUBJECTS = ("instant", "best", "best-2026.11")
 UNTRAINED, CALIBRATED = OF_THE_BOX = ("instant untrained", "instant calibrated")  # controls of the encoder in the box
 CORE = (*SUBJECTS, RIVAL, PAPER, *CONTROLS)  # a set counts where all of them have it
 SHORT = (*SUBJECTS, RIVAL, "hydra-multirocket", "quant", "catch22", UNTRAINED, PAPER)  # columns in the README
-GAINS = (*((subject, RIVAL) for subject in SUBJECTS), (INSTANT, UNTRAINED), (INSTANT, CALIBRATED), (BEST, INSTANT))
+GAINS = (
+    *((subject, RIVAL) for subject in SUBJECTS),
+    *((INSTANT, BEFORE), (BEST, BEFORE), (INSTANT, UNTRAINED), (INSTANT, CALIBRATED), (BEST, INSTANT)),
+)
 SENSORS, UCR, UEA = FAMILIES = ("Sensor recordings", "UCR archive", "UEA archive")
 CHOSEN = ", development"  # behind the name of a group
 # Protocols, and the metric that is shown of each.
@@ -28,16 +31,6 @@ SHORT_ROWS = {  # of the table in the README: its name, the group and the protoc
     f"{group}, {WORDS[what]}": (group, what)
     for group in FAMILIES
     for what in (("few_5", "ridge", "clustering") if group == SENSORS else ("few_5", "ridge"))
-}
-# What was wanted before anything was run: over whom, and by how many points "instant" and "best".
-GOALS = {
-    (UCR, "ridge"): (RIVAL, 1.0, 1.5),
-    (UCR, "few_5"): (RIVAL, 2.0, 3.0),
-    (UEA, "ridge"): (RIVAL, 2.0, 2.5),
-    (UEA, "few_5"): (RIVAL, 4.0, 5.0),
-    (SENSORS, "few_5"): (BEFORE, 0.0, 2.0),
-    (SENSORS, "ridge"): (RIVAL, 1.0, 2.5),
-    (SENSORS, "clustering"): (BEFORE, 0.0, 5.0),
 }
 # Of every table: whether the encoder in the box has seen its data sets.
 SEEN = {
@@ -98,14 +91,12 @@ class Line:
 
 
 def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
-    """Give titles and tables: the goals, the gains on reported sets and on development sets, and the seconds."""
+    """Give titles and tables: the gains on reported sets and on development sets, and the seconds."""
     data, dropped = _one_line_each(data)
     if not set(SUBJECTS) & set(data.contender):
         raise InputError(f"There is no record of {' or '.join(SUBJECTS)}. Run `dicot bench best`.")
     require_controls(data, "Gains of the presets")
     lines = gain_lines(data)
-    if goals := [line for line in lines if (line.group, line.what.split(" (")[0]) in GOALS]:
-        yield "The goals and what was reached", goal_table(goals)
     for title, seen in (("Reported sets", False), ("Development sets", True)):
         if own := [line for line in lines if line.group.endswith(CHOSEN) == seen]:
             yield title, gain_table(data, own, dropped, SEEN[seen])
@@ -169,26 +160,6 @@ def averaged(rows: pd.DataFrame, order: Sequence[str]) -> list[Line]:
             common = wide.dropna(subset=core)
             lines.append(Line(group, what, common, set(own.target) - set(common.index.unique("target"))))
     return lines
-
-
-def goal_table(lines: Sequence[Line]) -> Table:
-    """Show of every goal what was wanted and what it came to, for both presets, and for the one before them."""
-    rows, reached = [], dict[str, list[bool]]()
-    for line in lines:
-        over, *wanted = GOALS[line.group, line.what.split(" (")[0]]
-        cells: list[Cell] = []
-        for subject, points in zip((INSTANT, BEST), wanted, strict=True):
-            gap = line.gain(subject, over)
-            reached.setdefault(subject, []).extend([] if pd.isna(gap) else [gap >= points])
-            missed = "" if gap >= points else ", missed"
-            cells += [Cell(f"{points:+.1f}"), Cell(NOT_RUN, ABSENT) if pd.isna(gap) else Cell(f"{gap:+.2f}{missed}")]
-        before = line.gain(BEFORE, RIVAL)
-        beside = Cell(NOT_RUN, ABSENT) if pd.isna(before) else Cell(f"{before:+.2f}")
-        rows.append((f"{line.group}: {line.what}, over {over}", [*cells, beside, *line.counted()]))
-    headings = [f"goal of {INSTANT}", INSTANT, f"goal of {BEST}", BEST, f"{BEFORE} over {RIVAL}", "sets", "seeds"]
-    counts = {name: f"{sum(own)} of the {len(own)} goals" for name, own in reached.items() if own}
-    told = ". ".join(f"{name} reaches {count} that were measured" for name, count in counts.items())
-    return text_table("data sets, protocol", rows, headings, f"Differences in points. {told}. {SEEN[False]}")
 
 
 def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str], seen: str) -> Table:
