@@ -70,6 +70,7 @@ export class PointMap {
     this.renderer = new Renderer(this.discs);
     this.discs.addEventListener("webglcontextlost", (event) => event.preventDefault());
     this.discs.addEventListener("webglcontextrestored", () => {
+      cancelAnimationFrame(this.pieces);
       this.renderer = new Renderer(this.discs);
       this.upload();
     });
@@ -215,9 +216,9 @@ export class PointMap {
     this.redraw();
   }
 
-  private adapt(took: number): void {
+  private adapt(took: number, growth = 1.15): void {
     if (took > SETTLED * 4) return; // the pointer rested
-    this.share = Math.min(1, Math.max(0.08, this.share * (took > FLUID ? 0.6 : 1.15)));
+    this.share = Math.min(1, Math.max(0.08, this.share * (took > FLUID ? 0.6 : growth)));
   }
 
   private upload(): void {
@@ -239,6 +240,7 @@ export class PointMap {
       canvas.width = Math.max(1, Math.round(width * devicePixelRatio));
       canvas.height = Math.max(1, Math.round(height * devicePixelRatio));
     }
+    this.redraw();
     this.drawPoints(performance.now()); // at once: a canvas of another size is empty
     this.drawMarks();
   }
@@ -275,7 +277,7 @@ export class PointMap {
     const step = (now: number): void => {
       this.pieces = requestAnimationFrame(step);
       if (now < from || this.renderer.busy) return;
-      if (last > from) this.adapt(now - last);
+      if (last > from) this.adapt(now - last, now - last < FLUID / 2 ? 2 : 1.15);
       last = now;
       if (!this.renderer.more(this.share)) return;
       cancelAnimationFrame(this.pieces);
