@@ -6,7 +6,8 @@ Scored are the test subjects of each set. A boundary counts as found within 2.56
 there is a label. "clusters": without labels, all test recordings together; "labels": a FewLabelClassifier of the other
 subjects' windows, with five windows per class, or 50, three draws; minimum length 5 s. Controls: stretches of
 equal length, as many as there truly are; each window by itself, without smoothing; level and range statistics instead
-of embeddings. With --choose, penalties and distances are compared on other subjects of HAPT and SisFall instead.
+of embeddings. With --choose, penalties and distances are compared on other subjects of HAPT and SisFall instead, and
+what counts as near between people on 2 to all recordings of HAPT, four draws.
 """
 
 import argparse
@@ -31,6 +32,7 @@ LEAST = 5.0
 DRAWS = 3
 MANY, FEW = 50, 5
 PENALTIES, DISTANCES = (3.0, 4.0, 6.0), (0.7, 1.0, 1.2, 1.4)
+ELSEWHERE, RECORDINGS = (2.0, 2.3, 2.6, 2.9, 3.2), (2, 4, 8, 16)
 
 
 def ranges_of(table: pd.DataFrame, column: str) -> list[Range]:
@@ -146,6 +148,23 @@ def choose(names: Sequence[str], cache: Path | None) -> None:
                 print(f"| {name} | {penalty} | {alike} | " + " | ".join(f"{c:.1f}" for c in cells) + " |", flush=True)
 
 
+def choose_elsewhere(data: Timelines) -> None:
+    """Print the ARI of time by what counts as near between groups, for few and many recordings of training subjects."""
+    names, rng = np.unique(data.recording), np.random.default_rng(0)
+    some = [(n, rng.choice(names, n, replace=False)) for n in RECORDINGS for _ in range(4)] + [(len(names), names)]
+    print("| elsewhere | " + " | ".join(map(str, (*RECORDINGS, len(names)))) + " |" + "\n|---" + "|---" * 5 + "|")
+    for segments.ELSEWHERE in ELSEWHERE:
+        found = defaultdict(list)
+        for n, kept in some:
+            rows = np.isin(data.recording, kept)
+            place, levels = (data.recording[rows], data.start[rows], data.end[rows]), data.levels[rows]
+            table = segment(data.vectors[rows], *place, levels=levels, least=LEAST)
+            truth = [one for one in data.ranges if one.recording in kept]
+            found[n].append(time_scores(truth, ranges_of(table, "cluster"))["ari"])
+        cells = [f"{np.mean(own):.3f}" for own in found.values()]
+        print(f"| {segments.ELSEWHERE} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=list(TEST), metavar="SET", help=", ".join(TEST))
@@ -156,6 +175,7 @@ def main() -> None:
         parser.error(f"unknown set {sorted(unknown)[0]!r}; known: {', '.join(TEST)}")
     if options.choose:
         choose([name for name in options.sets if name != "wisdm2019"], options.cache)  # it is only reported
+        choose_elsewhere(timelines("hapt", cache=options.cache).part(TEST["hapt"], but=True))
         return
     print("| set | way | boundaries F1 | time right | macro-F1 | ARI | NMI | stretches |\n" + 8 * "|---" + "|")
     for name in options.sets:

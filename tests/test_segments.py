@@ -59,6 +59,17 @@ def test_stretches_begin_where_windows_change_and_like_ones_share_a_number() -> 
     pd.testing.assert_frame_equal(segment(x[shuffled], None, start[shuffled], start[shuffled] + 1), table)
 
 
+def test_an_activity_of_several_people_is_one_cluster_though_they_differ() -> None:
+    rng, people = np.random.default_rng(1), 8
+    shifts = 1.6 * rng.normal(size=(people, 12)) / np.sqrt(12)  # as far from one another as two windows, roughly
+    x = np.concatenate([windows(seed)[0] + shift for seed, shift in enumerate(shifts)])
+    start, who = np.tile(windows()[1], people), np.repeat(np.arange(people), len(TRUTH))
+    table = segment(x, who, start, start + 1)
+    assert table["cluster"].tolist() == [1, 2, 1, 3] * people
+    alone = segment(x, who, start, start + 1, groups=np.zeros(len(x)))
+    assert alone["cluster"].max() > 3, "within one group the same differences count"
+
+
 def test_no_stretch_spans_a_gap_or_two_recordings_or_is_too_short() -> None:
     x, start = windows()
     late = start + 100 * (np.arange(len(x)) >= 20)

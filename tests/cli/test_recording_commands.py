@@ -199,18 +199,15 @@ def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) ->
     starts = np.arange(6.0)
     x = np.array([[1, 0], [1, 0.1], [1, 0.2], [0, 1], [1, 0.3], [-1, 0]], np.float32)
     arrays = {"X": x, "recording": np.array(["a"] * 5 + ["b"]), "start": starts, "end": starts + 2}
-    np.savez(tmp_path / "v.npz", group=np.array([1, 1, 1, 2, 2, 2]), **arrays)
+    np.savez(tmp_path / "v.npz", **arrays)
     said = dicot("search", tmp_path / "v.npz", "--like", "a@0.5", "-k", "2")
     found = [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")]
     assert found == ["2", "5"], "row 1 overlaps the window itself, and rows 3 and 4 overlap or touch row 2"
     assert "0.0194" in said
-    said = dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "2", "--before", "6", "-k", "5")
-    assert [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")] == ["4"]
     for words, message in (
         (["a@x"], "RECORDING@SECONDS"),
         (["c@1"], "Unknown recording 'c'"),
         (["77"], "0 to 5; got .77"),
-        (["0", "--groups", "3"], "Unknown group '3'"),
     ):
         with pytest.raises(InputError, match=message):
             dicot("search", tmp_path / "v.npz", "--like", *words)

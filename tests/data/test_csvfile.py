@@ -7,7 +7,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import read_recording
-from dicot.data.splits import read_windows
+from dicot.data.splits import read_split
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def labels(windows: Any) -> list[Any]:
 def test_a_row_of_another_width_is_refused_with_its_line(file: Any, content: str, options: dict[str, Any]) -> None:
     line = content.count("\n")
     with pytest.raises(InputError, match=rf"a\.csv.*Line {line}\b"):
-        read_windows(file(content), unequal="pad", **options)
+        read_split(file(content), unequal="pad", **options)
 
 
 def test_empty_cells_make_a_shorter_case(file: Any) -> None:
-    windows = read_windows(file("t0,t1,t2,kind\n1,2,3,a\n\n4,5,,b\n"), label="kind", unequal="pad")
+    windows = read_split(file("t0,t1,t2,kind\n1,2,3,a\n\n4,5,,b\n"), label="kind", unequal="pad").train
     assert windows.x.tolist() == [[[1, 2, 3]], [[4, 5, 0]]]
     assert labels(windows) == ["a", "b"]
 
@@ -61,17 +61,17 @@ def test_empty_cells_make_a_shorter_case(file: Any) -> None:
 )
 def test_names_that_differ_in_a_digit_stay_apart(file: Any, names: list[str]) -> None:
     one, two = names
-    rows = read_windows(file(f"kind,who,t0,t1\n{one},{one},1,2\n{two},{two},5,3\n"), label="kind", group="who")
+    rows = read_split(file(f"kind,who,t0,t1\n{one},{one},1,2\n{two},{two},5,3\n"), label="kind", group="who").train
     assert labels(rows) == names
     assert rows.group.tolist() == names  # type: ignore[union-attr]
     table = file(f"id,t,v\n{one},0,1\n{two},0,2\n{one},1,3\n{two},1,4\n")
-    long = read_windows(table, case="id", time="t", label="id", group="id")
+    long = read_split(table, case="id", time="t", label="id", group="id").train
     assert long.x.tolist() == [[[1, 3]], [[2, 4]]]
     assert labels(long) == names
 
 
 def test_plain_whole_numbers_are_numbers(file: Any) -> None:
-    windows = read_windows(file("kind,t0,t1\n-9223372036854775808,1,2\n9223372036854775807,5,3\n"), label="kind")
+    windows = read_split(file("kind,t0,t1\n-9223372036854775808,1,2\n9223372036854775807,5,3\n"), label="kind").train
     assert windows.y is not None
     assert windows.y.dtype == "int64"
     assert labels(windows) == [-(2**63), 2**63 - 1]
@@ -88,27 +88,31 @@ def test_a_label_that_is_not_there_is_empty_text(file: Any) -> None:
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_other_separators(file: Any, separator: str) -> None:
     content = "t0,t1,kind\n1.5,2,a\n4,5,b\n".replace(",", separator)
-    windows = read_windows(file(content), label="kind")
+    windows = read_split(file(content), label="kind").train
     assert windows.x.tolist() == [[[1.5, 2]], [[4, 5]]]
     assert labels(windows) == ["a", "b"]
-    assert read_windows(file("1.5,2\n4,5\n".replace(",", separator))).x.tolist() == [[[1.5, 2]], [[4, 5]]]
-    long = read_windows(file("id,t,v\n1,0,5\n1,1,6\n".replace(",", separator)), case="id", time="t")
+    assert read_split(file("1.5,2\n4,5\n".replace(",", separator))).train.x.tolist() == [[[1.5, 2]], [[4, 5]]]
+    long = read_split(file("id,t,v\n1,0,5\n1,1,6\n".replace(",", separator)), case="id", time="t").train
     assert long.x.tolist() == [[[5, 6]]]
 
 
 @pytest.mark.parametrize("content", ["1,5;2,5;3\n1,25;2;3\n", "t0;t1\n1,5;2,5\n", 'a,b\n"1,5","2,5"\n'])
 def test_decimal_commas_are_refused(file: Any, content: str) -> None:
     with pytest.raises(InputError, match=r"Line \d: .*'1,2?5' .*decimal point"):
-        read_windows(file(content), header=content[0] in "ta")
+        read_split(file(content), header=content[0] in "ta")
 
 
 @pytest.mark.parametrize("cell", ["1_5", "٣", "0x1"])
 def test_numbers_as_only_python_reads_them_are_text(file: Any, cell: str) -> None:
     with pytest.raises(InputError, match=cell):
-        read_windows(file(f"5,2\n3,{cell}\n"))
+        read_split(file(f"5,2\n3,{cell}\n"))
 
 
 def test_true_and_false_are_text_and_no_channel(file: Any) -> None:
     one = read_recording(file("time,a,on\n0, 1 ,True\n1,2,False\n2,,TRUE\n"), label="on")
     assert one.channels == ("a",) and one.label.tolist() == ["True", "False", "TRUE"]
     assert read_recording(file("time,a,on\n0,1,True\n1,2,False\n")).channels == ("a",)
+
+
+def test_what_was_read_is_said_in_words(file: Any) -> None:
+    assert read_split(file("t0,t1,kind\n1,2,a\n"), label="kind").about.endswith("; first case: 1 2 ..., label a")

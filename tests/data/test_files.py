@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from dicot.core.errors import InputError, WindowLengthWarning
-from dicot.data.splits import read_parts, read_split, read_windows
+from dicot.data.splits import read_parts, read_split
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 
@@ -20,14 +20,14 @@ def text(path: Path, content: str) -> Path:
 
 def test_npz_and_npy(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=X, y=["u", "v", "u"], group=[1, 2, 1])
-    windows = read_windows(tmp_path / "a.npz")
+    windows = read_split(tmp_path / "a.npz").train
     np.testing.assert_array_equal(windows.x, X)
     assert (windows.y.tolist(), windows.group.tolist()) == (["u", "v", "u"], [1, 2, 1])  # type: ignore[union-attr]
     assert windows.name == "a"
     np.save(tmp_path / "b.npy", X.transpose(0, 2, 1))
-    np.testing.assert_array_equal(read_windows(str(tmp_path / "b.npy"), layout="ntc").x, X)
+    np.testing.assert_array_equal(read_split(str(tmp_path / "b.npy"), layout="ntc").train.x, X)
     np.savez(tmp_path / "c.npz", x=X)
-    assert read_windows(tmp_path / "c.npz").y is None
+    assert read_split(tmp_path / "c.npz").train.y is None
     split = read_split(tmp_path / "c.npz")
     assert (split.test, split.name, len(split.train)) == (None, "c", 3)
 
@@ -48,7 +48,7 @@ def test_npz_split_shares_length_and_scale(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"s\.npz.*NaN"):
         read_split(path)
     with pytest.raises(InputError, match="split"):
-        read_windows(path)
+        read_split(path)
     np.savez(path, X_train=test, X_test=test[:, :2])
     with pytest.raises(InputError, match=r"\(1, 3\) and \(1, 2\)"):
         read_split(path)
@@ -58,22 +58,22 @@ def test_npz_split_shares_length_and_scale(tmp_path: Path) -> None:
 
 def test_csv_with_one_case_per_row(tmp_path: Path) -> None:
     plain = text(tmp_path / "plain.csv", "1,2,3\n4,5,6\n")
-    assert read_windows(plain).x.tolist() == [[[1, 2, 3]], [[4, 5, 6]]]
+    assert read_split(plain).train.x.tolist() == [[[1, 2, 3]], [[4, 5, 6]]]
     last = text(tmp_path / "last.csv", "1,2,up\n4,,down\n")
-    windows = read_windows(last, label="last", unequal="pad")
+    windows = read_split(last, label="last", unequal="pad").train
     assert windows.x.tolist() == [[[1, 2]], [[4, 0]]]
     assert windows.y.tolist() == ["up", "down"]  # type: ignore[union-attr]
     first = text(tmp_path / "first.csv", "kind,t0,t1\n1,2,3\n2,4,5\n")
-    assert read_windows(first, label="first").y.tolist() == [1, 2]  # type: ignore[union-attr]
+    assert read_split(first, label="first").train.y.tolist() == [1, 2]  # type: ignore[union-attr]
     named = text(tmp_path / "named.csv", "t0,kind,t1,who\n1,a,2,7\n3,b,4,8\n")
-    windows = read_windows(named, label="kind", group="who")
+    windows = read_split(named, label="kind", group="who").train
     assert windows.x.tolist() == [[[1, 2]], [[3, 4]]]
     assert (windows.y.tolist(), windows.group.tolist()) == (["a", "b"], [7, 8])  # type: ignore[union-attr]
 
 
 def test_csv_as_a_long_table(tmp_path: Path) -> None:
     path = text(tmp_path / "long.csv", "id,when,v,kind\n1,1,5,a\n1,0,4,a\n2,0,6,b\n2,1,,b\n")
-    windows = read_windows(path, case="id", time="when", label="kind", unequal="pad")
+    windows = read_split(path, case="id", time="when", label="kind", unequal="pad").train
     assert windows.x.tolist() == [[[4, 5]], [[6, 0]]]
     assert windows.y.tolist() == ["a", "b"]  # type: ignore[union-attr]
 
@@ -81,12 +81,12 @@ def test_csv_as_a_long_table(tmp_path: Path) -> None:
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "long.parquet"
     parquet.write_table(pa.table({"id": [1, 1, 2, 2], "t": [1, 0, 0, 1], "v": [5.0, 4.0, 6.0, 7.0]}), path)
-    assert read_windows(path, case="id", time="t").x.tolist() == [[[4, 5]], [[6, 7]]]
+    assert read_split(path, case="id", time="t").train.x.tolist() == [[[4, 5]], [[6, 7]]]
     with pytest.raises(InputError, match=r"long\.parquet: .*needs case= and time="):
-        read_windows(path)
+        read_split(path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"long\.parquet"):
-        read_windows(path, case="id", time="t")
+        read_split(path, case="id", time="t")
 
 
 def test_names_in_parquet(tmp_path: Path) -> None:

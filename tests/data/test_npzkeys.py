@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.splits import read_split, read_windows
+from dicot.data.splits import read_split
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 WHO = ["ann", "bob", "ann"]
@@ -22,19 +22,19 @@ def save(folder: Path, **arrays: Any) -> Path:
     "name", ["group", "groups", "users", "Subject", "subject_id", "PATIENTS", "participant", "recording", "session"]
 )
 def test_groups(tmp_path: Path, name: str) -> None:
-    windows = read_windows(save(tmp_path, X=X, **{name: WHO}))
+    windows = read_split(save(tmp_path, X=X, **{name: WHO})).train
     assert windows.group is not None and windows.group.tolist() == WHO
 
 
 @pytest.mark.parametrize("name", ["y", "Y", "label", "labels", "target"])
 def test_labels(tmp_path: Path, name: str) -> None:
-    windows = read_windows(save(tmp_path, X=X, **{name: [1, 2, 1]}))
+    windows = read_split(save(tmp_path, X=X, **{name: [1, 2, 1]})).train
     assert windows.y is not None and windows.y.tolist() == [1, 2, 1]
 
 
 @pytest.mark.parametrize("name", ["X", "x", "data", "Values"])
 def test_cases(tmp_path: Path, name: str) -> None:
-    np.testing.assert_array_equal(read_windows(save(tmp_path, **{name: X})).x, X)
+    np.testing.assert_array_equal(read_split(save(tmp_path, **{name: X})).train.x, X)
 
 
 def test_both_parts_of_a_split_have_groups(tmp_path: Path) -> None:
@@ -48,14 +48,14 @@ def test_both_parts_of_a_split_have_groups(tmp_path: Path) -> None:
 def test_several_candidates_are_named_and_one_can_be_chosen(tmp_path: Path) -> None:
     path = save(tmp_path, X=X, user=WHO, session=[1, 2, 3], y=[0, 1, 0], label=[5, 6, 7])
     with pytest.raises(InputError, match=r"a\.npz: 'y', 'label'.*label="):
-        read_windows(path)
+        read_split(path)
     with pytest.raises(InputError, match=r"'user', 'session'.*group="):
-        read_windows(path, label="label")
+        read_split(path, label="label")
     with pytest.raises(InputError, match="'sesion'.*'session'"):
-        read_windows(path, group="sesion", label="y")
+        read_split(path, group="sesion", label="y")
     with pytest.warns(UserWarning, match=r"not used: user, y"):
-        windows = read_windows(path, group="session", label="label")
+        windows = read_split(path, group="session", label="label").train
     assert windows.group is not None and windows.y is not None
     assert (windows.group.tolist(), windows.y.tolist()) == ([1, 2, 3], [5, 6, 7])
     with pytest.raises(InputError, match="'X', 'data'"):
-        read_windows(save(tmp_path, X=X, data=X))
+        read_split(save(tmp_path, X=X, data=X))

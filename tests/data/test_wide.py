@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.splits import read_windows
+from dicot.data.splits import read_split
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ CASE = "3,1,4,1,5,9,2,6,5,3"
 )
 def test_an_unclear_first_row_is_asked_about(file: Any, content: str, options: dict[str, Any], shown: str) -> None:
     with pytest.raises(InputError, match=rf"first row .*{shown}.*header=.*header"):
-        read_windows(file(content), **options)
+        read_split(file(content), **options)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_unclear_first_row_is_asked_about(file: Any, content: str, options: d
     ],
 )
 def test_a_clear_first_row_is_read(file: Any, content: str, options: dict[str, Any], expected: Any) -> None:
-    np.testing.assert_allclose(read_windows(file(content), **options).x[:, 0], expected, rtol=1e-6)
+    np.testing.assert_allclose(read_split(file(content), **options).train.x[:, 0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_a_clear_first_row_is_read(file: Any, content: str, options: dict[str, A
 )
 def test_a_column_that_is_no_time_step_is_asked_about(file: Any, names: str, options: dict[str, Any], odd: str) -> None:
     with pytest.raises(InputError, match=rf"{odd}\. .*ignore"):
-        read_windows(file(f"{names}\n100,1,2,3,9\n101,4,5,7,8\n"), **options)
+        read_split(file(f"{names}\n100,1,2,3,9\n101,4,5,7,8\n"), **options)
 
 
 def test_ignored_columns(file: Any) -> None:
     content = "record,t0,t1,beat\n100,1,2,N\n101,4,5,V\n"
-    windows = read_windows(file(content), label="beat", ignore=["record"])
+    windows = read_split(file(content), label="beat", ignore=["record"]).train
     assert windows.x.tolist() == [[[1, 2]], [[4, 5]]]
-    assert read_windows(file(content), label="last", ignore=["first"]).x.tolist() == windows.x.tolist()
+    assert read_split(file(content), label="last", ignore=["first"]).train.x.tolist() == windows.x.tolist()
     with pytest.raises(InputError, match="'recrod'.*'record'"):
-        read_windows(file(content), label="beat", ignore=["recrod"])
+        read_split(file(content), label="beat", ignore=["recrod"])
     with pytest.raises(InputError, match="'beat'.*ignore"):
-        read_windows(file(content), label="beat", ignore=["record", "beat"])
+        read_split(file(content), label="beat", ignore=["record", "beat"])
     with pytest.raises(InputError, match="values"):
-        read_windows(file("7\n8\n"), label="first")
+        read_split(file("7\n8\n"), label="first")
     with pytest.raises(InputError, match="'beat'.*header"):
-        read_windows(file(content), label="beat", header=False)
+        read_split(file(content), label="beat", header=False)
 
 
 def test_values_keep_their_digits(file: Any) -> None:

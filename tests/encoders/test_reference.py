@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.nets.encoders import FCN, InceptionTime, ResNet
+from dicot.nets.encoders import FCN, ResNet
 
 
 def convolve(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -50,29 +50,14 @@ def slow_resnet(encoder: ResNet, x: np.ndarray) -> np.ndarray:
     return x
 
 
-def slow_inception(encoder: InceptionTime, x: np.ndarray) -> np.ndarray:
-    v = apply(encoder.input, x)
-    for block in (encoder.block0, encoder.block1):
-        u = v
-        for module in (block.module0, block.module1, block.module2):
-            narrow = apply(module.bottleneck, u)
-            reach = np.pad(u, ((0, 0), (1, 1)), constant_values=-np.inf)
-            pooled = np.max([reach[:, i : i + u.shape[1]] for i in range(3)], axis=0)
-            branches = [apply(conv, narrow) for conv in (module.conv10, module.conv20, module.conv40)]
-            u = relu(normalise(module.bn, np.concatenate([*branches, apply(module.poolconv, pooled)])))
-        v = relu(u + normalise(block.residual.bn, apply(block.residual.conv, v)))
-    return v
-
-
 CASES = [
-    (InceptionTime, {}, slow_inception),
     (FCN, {}, slow_fcn),
     (ResNet, {}, slow_resnet),
     (ResNet, {"original": True}, slow_resnet),
 ]
 
 
-@pytest.mark.parametrize(("kind", "extra", "slow"), CASES, ids=["inception_time", "fcn", "resnet", "resnet-original"])
+@pytest.mark.parametrize(("kind", "extra", "slow"), CASES, ids=["fcn", "resnet", "resnet-original"])
 @pytest.mark.parametrize("n_times", [5, 23])
 def test_matches_the_slow_form(kind, extra, slow, n_times):
     torch.manual_seed(1)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dicot.explorer.recording import TILE, Detail, runs
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.series import Track
+from tests.commands import dicot
 
 
 def unpacked(tile: bytes, level: int, n_channels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,3 +115,19 @@ def test_a_range_that_is_none_is_refused_and_nothing_is_written(client: Any, wor
         body = f'{{"before": null, "after": {{"start": 0, {more}}}, "label": "walk"}}'
         assert client.post("/api/recordings/0/ranges", content=body).status_code == 422
     assert workspace.labels.given().ranges == {}
+
+
+def test_predictions_are_the_stretches_of_dicot_segment(workspace: ExplorerWorkspace, folder: Path) -> None:
+    known = workspace.known
+    middle = (known.start + known.end) / 2
+    for label, rows in (("walk", [1, 8, 25]), ("run", [4, 15, 19, 38])):  # window 4 is in the midst of walking
+        workspace.labels.set(rows, label)
+    found = workspace.classify()
+    assert found.label[known.recording == "ann"].tolist()[4] == "run" and middle[4] < 12
+    words = ("--labels", workspace.labels.store, "--features", "vector")
+    dicot("segment", folder / "vectors.npz", "--out", folder / "s.csv", *words)
+    told = pd.read_csv(folder / "s.csv")
+    for number, name in enumerate(("ann", "bob", "eve")):
+        own = told.loc[told["recording"] == name, ["start", "end", "label"]]
+        assert workspace.along(number)["predictions"] == list(own.itertuples(index=False, name=None))
+    assert workspace.along(0)["predictions"][0][1] > 10, "a window alone is no stretch"

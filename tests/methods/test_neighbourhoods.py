@@ -53,12 +53,6 @@ def test_centres_match_the_slow_form_and_windows_stay_inside(place):
         assert centres.min() >= half and centres.max() + half <= n_times
 
 
-def test_a_centre_is_rounded_towards_zero_and_clipped():
-    t, one = torch.tensor([10]), torch.tensor([1])
-    got = close_centres(torch.tensor([[0.24, -0.24, 99.0, -99.0]], dtype=torch.float64), t, one, 50, 10)
-    assert got.tolist() == [[12, 7, 45, 6]]
-
-
 @pytest.mark.parametrize(
     ("n_times", "width", "ends"), [(41, 10, (20, 20)), (40, 10, (5, 34)), (8, 2, (1, 6)), (9, 2, (4, 4))]
 )

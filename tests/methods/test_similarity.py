@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from dicot.methods import soft as module
-from dicot.methods.soft import CaseSimilarity, sharpen
+from dicot.methods.soft import CaseSimilarity
 
 
 def slow_similarity(x: np.ndarray) -> np.ndarray:
@@ -63,12 +63,3 @@ def test_large_sets_are_estimated_with_a_warning(monkeypatch):
     with pytest.warns(UserWarning, match="estimated"):
         again = fitted(x)
     assert torch.equal(again.farthest, estimate.farthest)
-
-
-def test_sharpening_by_hand():
-    similarity = torch.tensor([[1.0, 0.2], [1.0, 1.0]], dtype=torch.float64)
-    weights = sharpen(similarity, tau=10.0, alpha=0.5)
-    assert weights[0, 0] == weights[1, 1] == 1
-    assert weights[0, 1].item() == pytest.approx(1 / (1 + np.exp(8)))
-    assert weights[1, 0].item() == 0.5
-    assert sharpen(similarity, 10.0, 1.0)[0, 0] == 1

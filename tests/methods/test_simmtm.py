@@ -6,14 +6,8 @@ import torch
 
 from dicot.data import Windows
 from dicot.methods import Batch, SimMTM
-from dicot.methods.simmtm import (
-    aggregate,
-    copies_contrast,
-    mask_runs,
-    uncertainty_weighted,
-)
+from dicot.methods.simmtm import mask_runs
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.losses import log_p_of_others
 from dicot.train import Recipe, pretrain
 
 
@@ -68,58 +62,3 @@ def test_loss_weights_are_learned_without_weight_decay():
     x = np.random.default_rng(0).normal(size=(8, 2, 16)).astype(np.float32)
     pretrain(method, Windows(x), Recipe(4, 4, lr=1e-2), seed=0, device="cpu")
     assert all(w != 1 for w in method.loss_weights.tolist())
-
-
-def test_by_hand():
-    losses = [torch.tensor(3.0, dtype=torch.float64), torch.tensor(0.5, dtype=torch.float64)]
-    got = uncertainty_weighted(losses, torch.tensor([1.3, -0.7], dtype=torch.float64))
-    want = 0.5 / 1.69 * 3 + math.log(1 + 1.69) + 0.5 / 0.49 * 0.5 + math.log(1 + 0.49)
-    assert got.item() == pytest.approx(want, rel=1e-12)
-
-
-def test_the_best_weight_balances_both_terms():
-    """0 = -L / w^3 + 2 w / (1 + w^2), so 2 w^4 = L (1 + w^2): for L = 1, w = 1."""
-    weight = torch.ones(1, dtype=torch.float64, requires_grad=True)
-    uncertainty_weighted([torch.tensor(1.0, dtype=torch.float64)], weight).backward()
-    assert weight.grad.item() == pytest.approx(0, abs=1e-12)
-
-
-def slow_log_p(z: np.ndarray, temperature: float) -> list[dict[int, float]]:
-    """For each row the log softmax over the other rows, with loops."""
-    rows = []
-    for r, a in enumerate(z):
-        logits = {
-            q: float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b)) / temperature
-            for q, b in enumerate(z)
-            if q != r
-        }
-        log_sum = math.log(sum(math.exp(v) for v in logits.values()))
-        rows.append({q: v - log_sum for q, v in logits.items()})
-    return rows
-
-
-def slow_contrast(z: np.ndarray, temperature: float, n_series: int) -> float:
-    rows = slow_log_p(z, temperature)
-    return -sum(v for r, row in enumerate(rows) for q, v in row.items() if q % n_series == r % n_series) / len(z)
-
-
-@pytest.mark.parametrize(("n_series", "copies"), [(4, 3), (1, 3), (5, 1), (1, 1), (2, 6)])
-@pytest.mark.parametrize("temperature", [0.2, 1.0])
-def test_contrast_and_aggregation_match_the_slow_form(n_series, copies, temperature):
-    rng = np.random.default_rng(0)
-    n_rows = (copies + 1) * n_series
-    z, features = rng.normal(size=(n_rows, 6)), rng.normal(size=(n_rows, 3, 7))
-    log_p = log_p_of_others(torch.from_numpy(z), temperature)
-    assert copies_contrast(log_p, n_series).item() == pytest.approx(slow_contrast(z, temperature, n_series), abs=1e-12)
-    rows = slow_log_p(z, temperature)
-    slow = np.stack([sum(math.exp(v) * features[q] for q, v in row.items()) for row in rows])
-    weights, features = log_p.exp(), torch.from_numpy(features)
-    np.testing.assert_allclose(aggregate(weights, features), slow, atol=1e-12)
-    np.testing.assert_allclose(aggregate(weights[:n_series], features), slow[:n_series], atol=1e-12)
-
-
-def test_equal_vectors_give_copies_times_the_log_of_the_others():
-    z = torch.ones(8, 4, dtype=torch.float64)
-    log_p = log_p_of_others(z, 0.2)
-    assert copies_contrast(log_p, 2).item() == pytest.approx(3 * math.log(7))
-    assert copies_contrast(log_p, 8).item() == 0, "no copies, nothing to find"

@@ -1,10 +1,8 @@
 import cmath
 import math
 
-import numpy as np
 import pytest
 import torch
-from tests.losses.test_hierarchy import slow_contrast
 
 from dicot.methods.cost import frequency_contrast, spectrum
 from dicot.methods.tfc import distort_spectrum, magnitude_spectrum
@@ -42,36 +40,6 @@ def test_the_maximum_is_that_of_the_batch_or_of_the_case():
     assert most.tolist() == pytest.approx([200, 200], rel=0.02)
     own = (distort_spectrum(spectrum, 0, 1, per_sample=True) - 2 * spectrum).amax(dim=(1, 2))
     assert own.tolist() == pytest.approx([0.2, 200], rel=0.02)
-
-
-def slow_spectrum(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(B, D, T), the transform as a sum over time steps."""
-    n_cases, n_features, n_times = s.shape
-    shape = (n_cases, n_times // 2 + 1, n_features)
-    amplitude, phase = np.empty(shape), np.empty(shape)
-    scaled = s / np.linalg.norm(s, axis=1, keepdims=True)
-    for b, f, d in np.ndindex(*shape):
-        c = sum(scaled[b, d, t] * cmath.exp(-2j * math.pi * f * t / n_times) for t in range(n_times))
-        imag = 0.0 if f in (0, n_times / 2) else c.imag  # exactly real; rounding would turn pi into -pi
-        amplitude[b, f, d] = math.hypot(c.real + 1e-6, imag + 1e-6)
-        phase[b, f, d] = math.atan2(imag, c.real + 1e-6)
-    return amplitude, phase
-
-
-@pytest.mark.parametrize("n_times", [1, 2, 7, 10])
-def test_spectrum_and_losses_match_the_slow_form(n_times):
-    views = np.random.default_rng(n_times).normal(size=(2, 3, 4, n_times))
-    slow = [slow_spectrum(view) for view in views]
-    tensors = [torch.from_numpy(view) for view in views]
-    for tensor, expected in zip(tensors, slow, strict=True):
-        for got, want in zip(spectrum(tensor), expected, strict=True):
-            np.testing.assert_allclose(got.numpy(), want, atol=1e-9)
-    for part, loss in enumerate(frequency_contrast(*tensors)):
-        first, second = slow[0][part], slow[1][part]
-        expected = np.mean(
-            [slow_contrast(first[:, f], second[:, f], np.eye(len(first))) for f in range(first.shape[1])]
-        )
-        assert loss.item() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])

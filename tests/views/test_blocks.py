@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,22 +27,6 @@ def test_exact_blocks_are_k_distinct_ones_that_reach_both_ends(n_times, k, overl
     assert blocks.starts[0] == 0
     if len(blocks) > 1:
         assert blocks.starts[-1] + blocks.length == n_times
-
-
-@pytest.mark.parametrize(
-    ("n_times", "k", "expected"),
-    [
-        (500, 2, (334, [0])),  # D-03: HARTH's length loses a block
-        (50, 2, (34, [0])),
-        (8, 5, (2, [0, 1, 2, 3, 4, 5, 6])),  # more blocks than asked for
-        (6, 3, (4, [0, 2])),  # round half to even: 6 / 2 / 2 = 1.5 -> 2
-        (40, 8, (8, [0, 4, 8, 12, 16, 20, 24, 28, 32])),
-        (4, 10, (2, [0, 1, 2])),  # D-04: the rule itself divides by zero
-    ],
-)
-def test_the_paper_rule_by_hand(n_times, k, expected):
-    blocks = block_layout(n_times, k, 0.5)
-    assert (blocks.length, list(blocks.starts)) == expected
 
 
 @given(st.integers(4, 60), st.integers(2, 10), st.sampled_from(["paper", "exact"]))

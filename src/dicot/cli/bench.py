@@ -30,12 +30,7 @@ class Suites(TyperGroup):
         return super().resolve_command(ctx, args if known else ["run", *args])
 
 
-bench = typer.Typer(cls=Suites, help="Benchmarks: `dicot bench SUITE`.", no_args_is_help=True)
-
-
-@bench.callback()
-def root() -> None:
-    """Benchmarks: `dicot bench SUITE`, see `dicot list suites`."""
+bench = typer.Typer(cls=Suites, help="Benchmarks: `dicot bench SUITE`, see `dicot list suites`.", no_args_is_help=True)
 
 
 @bench.command(cls=opt.Command)
@@ -103,7 +98,6 @@ def merge_ledgers(
 
 
 def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions":
-    """What narrows or changes suites, as settings say it."""
     from dicot.judge.bench.suites import SuiteOptions
 
     texts = said.texts
@@ -143,7 +137,6 @@ def announce(plan: "Plan") -> None:
 
 
 def show_plan(plan: "Plan") -> None:
-    """Show how many jobs are in which state."""
     from dicot.judge.bench.plan import STATES
 
     counts = plan.counts()
@@ -164,8 +157,9 @@ def run_units(
     What an earlier run here kept of finished fits is removed.
     """
     from dicot.core.device import resolve_device
+    from dicot.core.processes.budget import cores
     from dicot.core.progress import Bar
-    from dicot.judge.bench.executor import default_workers, execute, execute_on, site_for
+    from dicot.judge.bench.executor import execute, execute_on, site_for
     from dicot.judge.evaluation.run import clear_finished
 
     total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
@@ -183,7 +177,7 @@ def run_units(
         if ray is None:
             site = site_for(ledger, str(resolve_device(device)))
             clear_finished(site, finished_fits)
-            execute(units, ledger, site, workers or default_workers(), tell)
+            execute(units, ledger, site, workers or cores(), tell)
         elif units:
             from dicot.core.processes.cluster import joined
 

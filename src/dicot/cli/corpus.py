@@ -1,6 +1,5 @@
 """dicot corpus: windows of recordings in a folder, more of them than memory holds."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +33,7 @@ def build(
     --set takes rate, resample, unit, gap, missing, and memory, how much may be taken, such as 4GB; default: half of
     what is free.
     """
-    from dicot.core.processes.budget import said_bytes
+    from dicot.core.processes.budget import cores, said_bytes
     from dicot.store.build import build_corpus
     from dicot.store.folder import SCHEME
 
@@ -44,12 +43,11 @@ def build(
     say_table([one for one in sources if SCHEME not in one], options)
     if "window" not in options:
         raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     done = build_corpus(
         sources,
         out,
         **options,
-        workers=workers or cores,
+        workers=workers or cores(),
         skip_damaged=skip_damaged,
         overwrite=overwrite,
     )

@@ -73,7 +73,6 @@ def embed(
 def embed_source(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool = False
 ) -> None:
-    """Embed whatever DATA are into one file."""
     if source.corpus is not None:
         _embed_corpus(embedder, model, source.corpus, out)
     elif source.recorded:
@@ -104,7 +103,6 @@ def embed_recorded(
 
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
-    """Embed a corpus into one file."""
     from dicot.store.embedding import made_of_corpus
     from dicot.store.vectors import COLUMNS, RowFile, write_vectors
 
@@ -205,7 +203,6 @@ def load_embedder(
 
 
 def hash_of(model: Path) -> str:
-    """Tell models apart."""
     from dicot.model import deployed
 
     return deployed.hash_of(model)

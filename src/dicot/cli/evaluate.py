@@ -213,7 +213,6 @@ def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
 
 
 def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluation", unit: str) -> "Trial":
-    """What a verdict is about."""
     from dicot.data.collection import labelled_cases
     from dicot.judge.report.frame import frame
     from dicot.judge.report.verdict import Trial

@@ -19,7 +19,6 @@ KINDS = ("models", "methods", "presets", "controls", "encoders", "poolings", "pr
 
 
 def _entries(kind: str) -> "Iterable[tuple[str, str]]":
-    """Return name and description of everything of a kind."""
     match kind:
         case "models":
             from dicot.model.box import BOX
@@ -159,7 +158,6 @@ def prepare(
 
 
 def _sizes(card: "Card") -> str:
-    """Put the sizes of a data set into words."""
     return (
         f"{card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
         f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes"

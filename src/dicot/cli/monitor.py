@@ -106,5 +106,7 @@ def _values(path: Path, known: "Vectors", name: str) -> "Array":
         return values
     times = pd.Series(values)
     if times.isna().any():
-        raise InputError(f"{path}: row {int(times.isna().argmax())} has no date, so its {name} is not known.")
+        raise InputError(
+            f"{path}: row {int(times.isna().argmax())} has no date. Embed only recordings with time stamps."
+        )
     return np.array(times.dt.strftime(TIMES[name]))

@@ -164,7 +164,6 @@ def names_in(text: str | None) -> tuple[str, ...]:
 
 
 def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
-    """Read whole numbers that are separated by commas."""
     try:
         return tuple(int(name) for name in names_in(text))
     except ValueError as error:
@@ -251,5 +250,4 @@ def check_models(path: Path, model: str | None, width: int, other: Path, known: 
 
 
 def warn(sentence: str) -> None:
-    """Show a warning as a line."""
     typer.secho(f"Warning: {sentence}", fg="yellow", err=True)

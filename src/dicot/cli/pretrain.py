@@ -136,7 +136,6 @@ def _interrupted(folder: Path, again: str) -> Iterator[None]:
 
 
 def _limits(said: opt.Settings, device: str) -> dict[str, Any]:
-    """Take what a run may use."""
     from dicot.core.device import gpu_memory_of
     from dicot.core.processes.budget import memory_of
 

@@ -1,13 +1,13 @@
 """dicot search: the windows that are most like one of a recording."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.cli.tables import check_plot, draw, drawn_windows, show_columns
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.store.series import Series
@@ -21,9 +21,6 @@ def search(
     model: Annotated[str | None, typer.Option(help="Where the model of VECTORS is now, if it was moved.")] = None,
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
-    groups: Annotated[str | None, typer.Option(help="Only windows of these groups, separated by commas.")] = None,
-    after: Annotated[float | None, typer.Option(help="Only windows that start at this second or later.")] = None,
-    before: Annotated[float | None, typer.Option(help="Only windows that end at this second or earlier.")] = None,
     plot: opt.Plot = None,
     data: opt.Series = None,
 ) -> None:
@@ -31,11 +28,11 @@ def search(
 
     Of windows that overlap or touch the nearest is listed. A recording that is named by --from is cut and
     embedded like those of VECTORS. Without --like all its windows are compared, and what is found is near one of them.
-    --plot draws them beside it: all channels, each on one scale.
+    --plot draws them beside it: all channels, each on one scale. To search among some windows only, of a group or a
+    time, take them into a file first: `dicot vectors select`.
     """
     import numpy as np
 
-    from dicot.data.labels import as_text
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
     from dicot.store.series import series_of
@@ -58,19 +55,10 @@ def search(
     asked, series = (known, None) if other is None else _asked(other, vectors, known, model)
     own = index if other is None else EmbeddingIndex(asked.x, **asked.columns())
     rows = [*range(len(asked))] if like is None else [opt.row_meant(own, like, "--like")]
-    wanted: Any = None if groups is None else opt.names_in(groups)
-    if wanted is not None and known.group is not None:  # names are text, and groups may be numbers
-        held = np.unique(known.group)
-        wanted = [lookup(dict(zip(as_text(held).tolist(), held.tolist(), strict=True)), one, "group") for one in wanted]
-    filters: dict[str, Any] = {
-        "leave_out": None if other is not None else index.overlapping(rows[0]),
-        "groups": wanted,
-        "after": after,
-        "before": before,
-    }
+    itself = None if other is not None else index.overlapping(rows[0])
     depth, more = k, True
     while more:  # of windows that overlap one is listed, so that k of them may take more than k
-        distances, found = index.query(own.vectors(rows), depth, **filters)
+        distances, found = index.query(own.vectors(rows), depth, leave_out=itself)
         nearest: dict[int, str] = {}
         for distance, number in sorted(zip(distances.ravel().tolist(), found.ravel().tolist(), strict=True)):
             if number >= 0 and len(nearest) < depth:

@@ -66,7 +66,7 @@ def segment(
     with naming(vectors):
         if told is None:
             x, beside = (levels, None) if kind == LEVELS else (known.x, levels)
-            table = cut(x, *place, levels=beside, least=seconds, clusters=clusters)
+            table = cut(x, *place, levels=beside, groups=known.group, least=seconds, clusters=clusters)
         else:
             table = segment_labels(p, classes, *place, least=seconds)
     title = "cluster" if told is None else "label"

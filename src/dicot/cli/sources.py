@@ -45,7 +45,6 @@ class DataSource:
         return {"channels": list(channels), **self.options} if channels is not None and named else self.options
 
     def windows(self) -> "Windows":
-        """Cut recordings into windows, and say what they are."""
         from dicot.data import Windows
 
         cut = Windows.from_folder(self.data, **self.options)
@@ -167,6 +166,5 @@ def say_table(data: "str | list[str]", options: dict[str, Any]) -> None:
 
 
 def show_recordings(data: str, count: int, channels: "Sequence[str]", rate: float | None) -> None:
-    """Say what recordings were read."""
     rate_text = "" if rate is None else f" at {rate:g} per second"
     typer.echo(f"Read {data}: {count} recording(s) of {', '.join(channels)}{rate_text}")

@@ -31,14 +31,14 @@ def open_tables(
     """
     if read_only and not path.exists():
         raise InputError(f"There is no {what} at {path}. Name another file, or write one first.")
-    database = (snapshot if read_only else connect)(path, what, PATIENCE)
+    database = (snapshot if read_only else connect)(path, what)
     database.row_factory = sqlite3.Row
     try:
         with transaction(database, path, what, "DEFERRED"):  # before anything is changed, a journal mode too
             if not _is_made(database, path, what, schema, version) and read_only:
                 raise InputError(f"{path} is no {what}: there is nothing in it. Name another file.")
         with translated(path, what):
-            keep_log(database, PATIENCE)
+            keep_log(database)
         with transaction(database, path, what):  # of several processes that meet at a new file, one makes the tables
             if not _is_made(database, path, what, schema, version):
                 for statement in (*schema.values(), f"PRAGMA user_version = {version}"):
@@ -53,7 +53,8 @@ def open_tables(
 
 def _is_made(database: sqlite3.Connection, path: Path, what: str, schema: Mapping[str, str], version: int) -> bool:
     """Tell whether the tables are there; refuse a file with others."""
-    found, tables = tables_in(database)
+    (found,) = database.execute("PRAGMA user_version").fetchone()  # 0 of a new file
+    tables = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall())
     if (found, tables) in ((0, {}), (version, dict(schema))):
         return bool(found)
     if found != version and schema.keys() & tables.keys():
@@ -64,22 +65,22 @@ def _is_made(database: sqlite3.Connection, path: Path, what: str, schema: Mappin
     raise InputError(f"{path} is no {what}: it is a database with other tables. Name another file.")
 
 
-def connect(path: Path, what: str, patience: float) -> sqlite3.Connection:
+def connect(path: Path, what: str) -> sqlite3.Connection:
     """Open a file, or make an empty one, to read and write. `what` is what the file is to the user."""
     with writing(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "Is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
     with translated(path, what):
-        return sqlite3.connect(path, timeout=patience, isolation_level=None)
+        return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
 
 
-def keep_log(database: sqlite3.Connection, patience: float) -> None:
+def keep_log(database: sqlite3.Connection) -> None:
     """Write changes ahead into a log, forced to disk: a kill loses nothing that was committed.
 
     Where several processes meet at a new file, SQLite refuses this one without waiting.
     """
-    given_up = time.monotonic() + patience
+    given_up = time.monotonic() + PATIENCE
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")
@@ -125,16 +126,9 @@ def refusal(path: Path, what: str, error: sqlite3.Error | UnicodeDecodeError) ->
     return InputError(f"{path} cannot be opened as a {what} ({error}). It is another file or damaged: name another.")
 
 
-def tables_in(database: sqlite3.Connection) -> tuple[int, dict[str, str]]:
-    """Return the version that a file says it has, 0 for a new one, and its tables and indices as they were made."""
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    made = database.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall()
-    return version, dict(made)
-
-
-def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
+def snapshot(path: Path, what: str) -> sqlite3.Connection:
     """A whole database in memory, as it is at this moment. The file is not changed and nothing stays beside it."""
-    given_up = time.monotonic() + patience
+    given_up = time.monotonic() + PATIENCE
     while True:
         before = _state(path)
         # A log beside the file may be growing just now, and is read with locks; otherwise the file is all there is, and
@@ -143,7 +137,7 @@ def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
         memory = sqlite3.connect(":memory:", isolation_level=None)
         try:
             how = "mode=ro" if logged else "immutable=1"
-            source = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=patience)
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=PATIENCE)
             with closing(source):
                 source.backup(memory)
             if logged or _state(path) == before:

@@ -30,7 +30,6 @@ class Bar:
         return self
 
     def update(self, done: int, note: str = "") -> None:
-        """Show `done` of the total."""
         now = time.monotonic()
         self._first = self._first or (now, done)
         if not self._enabled or now - self._started < PATIENCE:

@@ -163,7 +163,6 @@ def with_hash(data: bytes, mark: bytes) -> bytes:
 
 
 def has_hash(data: bytes, mark: bytes) -> bool:
-    """Tell whether there is a hash."""
     return _found(data, mark) is not None
 
 
@@ -208,7 +207,6 @@ def only_writer(path: Path, *, folder: bool = False) -> Iterator[None]:
 
 
 def _locked(path: Path, lock: Path) -> BinaryIO:
-    """Open the lock file with its lock held."""
     while True:
         file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:

@@ -70,12 +70,10 @@ class Cases(ABC):
 
     @property
     def n_channels(self) -> int:
-        """Give the number of channels C."""
         return self.shape[1]
 
     @property
     def n_times(self) -> int:
-        """Give the number of time steps T."""
         return self.shape[2]
 
 
@@ -200,7 +198,6 @@ def interpolate(case: Array) -> Array:
 
 
 def zero(case: Array) -> Array:
-    """Set NaN to 0."""
     return np.where(np.isnan(case), case.dtype.type(0.0), case)
 
 

@@ -296,7 +296,6 @@ def segments_under(windows: Windows, scale: str | Scale | None, length: int | No
 
 
 def labelled_cases(windows: Windows) -> Windows:
-    """Return the cases whose label is known."""
     assert windows.y is not None
     rows = labelled(windows.y)
     return windows if rows.all() else windows.subset(rows)

@@ -74,7 +74,6 @@ class Conversion(Cases):
         return out
 
     def labels(self) -> Array | None:
-        """Return the labels of these cases."""
         return None if self._all_labels is None else self._all_labels[self.index]
 
     @cached_property
@@ -213,7 +212,6 @@ def _survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Convers
 
 
 def check_policies(missing: str, scale: str | Scale | None) -> None:
-    """Refuse an unknown policy for missing values or scale."""
     lookup(MISSING, missing, "policy for missing values")
     if not (scale is None or isinstance(scale, Scale) or scale in ("dataset", "case")):
         raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')

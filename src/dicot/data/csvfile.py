@@ -234,17 +234,14 @@ def read_rows(sheet: Sheet, reading: Reading) -> tuple[Array, Array | None, Arra
             raise InputError(f"{line}: could not convert {cell!r} to a number. {remedy}")
     cases = frame[values].to_numpy(np.float64)
     found = {role: to_names(frame[places[c]]) for role, c in roles.items()}
-    first = [
-        f"{' '.join(f'{v:g}' for v in cases[0][:3])} ...",
-        *(f"{role} {column[0]}" for role, column in found.items()),
-    ]
+    first = [" ".join(f"{v:g}" for v in cases[0][:3]) + " ...", *(f"{role} {found[role][0]}" for role in found)]
     about = [
         f"header: {'yes' if header else 'no'}",
         f"{len(cases)} cases of {len(values)} time steps"
         + (f" ({listed([names[i] for i in values])})" if header else ""),
         *(f"{role}: {c}" for role, c in roles.items()),
         *([f"ignored: {', '.join(ignore)}"] if ignore else []),
-        f"first case: {', '.join([f'{first} ...', *(f'{role} {column[0]}' for role, column in found.items())])}",
+        f"first case: {', '.join(first)}",
     ]
     return cases[:, None], found.get("label"), found.get("group"), "; ".join(about)
 

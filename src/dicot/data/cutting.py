@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError, LeftOutWarning, ShortRecordingWarning, listed
+from dicot.data import timestamps
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.conversion import convert
 from dicot.data.labels import (
@@ -25,18 +26,7 @@ from dicot.data.labels import (
 from dicot.data.ranges import labels_of_windows
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
-from dicot.data.timestamps import (
-    SAME_RATE,
-    Seconds,
-    check_stamps,
-    even_grid,
-    interpolate_at,
-    is_other_rate,
-    nearest,
-    stretches,
-    usual_rate,
-    utc_times,
-)
+from dicot.data.timestamps import SAME_RATE, Seconds, stretches
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
@@ -51,7 +41,6 @@ class LeftOut(NamedTuple):
     tail: int = 0  # behind the last window of a stretch
 
     def plus(self, other: Sequence[int]) -> "LeftOut":
-        """Return the sum of two counts."""
         return LeftOut(*(a + int(b) for a, b in zip(self, other, strict=True)))
 
     def sentence(self, rate: float | None) -> str:
@@ -70,7 +59,6 @@ class LeftOut(NamedTuple):
         return f"{100 * lost / self.rows:.2g} % of rows ({lost:,} of {self.rows:,}) lie in no window, because of {why}."
 
     def warn(self, rate: float | None) -> None:
-        """Warn of them."""
         if said := self.sentence(rate):
             warnings.warn(said, LeftOutWarning, stacklevel=3)
 
@@ -160,7 +148,7 @@ class Cut:
         }
         if self.rate is not None and any(one.origin for one in tracks):
             for side, what in enumerate(("start_time", "end_time")):
-                times = [utc_times(one.origin, span[side]) for one, span in zip(tracks, spans, strict=True)]
+                times = [timestamps.utc_times(one.origin, span[side]) for one, span in zip(tracks, spans, strict=True)]
                 about[what] = np.concatenate(times)
         known = {key: value for key, value in about.items() if value is not None}
         return CutPlan(self, values, starts, known, left, lengths)
@@ -191,7 +179,7 @@ class Cut:
         if track.times is None:
             return [slice(0, track.n_times)]
         found = stretches(track.times, self.reading.gap)
-        return [one.rows for one in found if self.rate is None or not is_other_rate(one.rate, self.rate)]
+        return [one.rows for one in found if self.rate is None or not timestamps.is_other_rate(one.rate, self.rate)]
 
     def _times(self, tracks: Sequence[Recording], places: Sequence[Array]) -> tuple[Seconds, Seconds]:
         """Return start and end of the windows that begin at these time steps of each track."""
@@ -302,8 +290,8 @@ def recordings_in_memory(
     for i, values in enumerate(tracks):
         if np.isinf(values).any():
             raise InputError(f"Recording {i if names is None else names[i]} contains inf. Remove or clip these values.")
-        stamps = None if times is None else check_stamps(times[i], values.shape[1], f"times[{i}]")
-        own = None if stamps is None else usual_rate(stamps, stretches(stamps, reading.gap))
+        stamps = None if times is None else timestamps.check_stamps(times[i], values.shape[1], f"times[{i}]")
+        own = None if stamps is None else timestamps.usual_rate(stamps, stretches(stamps, reading.gap))
         if rate is not None and own is not None and abs(own - rate) > SAME_RATE * rate:
             raise InputError(f"times[{i}] have {own:g} time steps per second; rate= says {rate:g}. Pass one of them.")
         own = own if rate is None else check_rate(rate)
@@ -356,10 +344,10 @@ def resampled(recording: Recording, rate: float, gap: float) -> list[Recording]:
     pieces = []
     for run, *_ in stretches(times, gap):
         stamps, label = times[run], recording.label
-        grid = even_grid(stamps, rate)
-        values = interpolate_at(grid, stamps, recording.values[:, run])
+        grid = timestamps.even_grid(stamps, rate)
+        values = timestamps.interpolate_at(grid, stamps, recording.values[:, run])
         if isinstance(label, np.ndarray):
-            label = label[run][nearest(grid, stamps)]
+            label = label[run][timestamps.nearest(grid, stamps)]
         pieces.append(replace(recording, values=values, times=grid, rate=rate, label=label))
     return pieces
 

@@ -114,11 +114,11 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
     )
 
 
-def sparkline(values: Array, width: int = _WIDTH) -> str:
+def sparkline(values: Array) -> str:
     """Draw how far values (C, T) are from their median over time, in standard deviations; a blank has no value."""
     spread = np.nanstd(values, axis=1, keepdims=True, dtype=np.float64)
     apart = np.abs(values - np.nanmedian(values, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
-    parts = np.array_split(apart, min(width, values.shape[1]), axis=1)
+    parts = np.array_split(apart, min(_WIDTH, values.shape[1]), axis=1)
     levels = np.array([np.nan if np.isnan(part).all() else np.nanmean(part) for part in parts])
     top = np.nanmax(levels)
     heights = np.zeros(len(levels)) if not top > 0 else levels / top * (len(BARS) - 1)

@@ -32,7 +32,6 @@ def is_number(cell: str) -> bool:
 
 
 def is_value(cell: str) -> bool:
-    """Tell whether a cell is a number or empty."""
     return cell in LOST or is_number(cell)
 
 
@@ -78,13 +77,6 @@ def plain_values(values: Array) -> Array:
     return as_text(values) if _is_long(values) else values
 
 
-def join_values(parts: Sequence[Array]) -> Array:
-    """Join numbers or text; as text where numbers are of several types and float64 would round one of them."""
-    if np.result_type(*parts).kind == "f" and any(map(_is_long, parts)):
-        parts = [as_text(part) for part in parts]
-    return np.concatenate(parts)
-
-
 def _is_long(values: Array) -> bool:
     return values.dtype.kind in "iu" and bool(len(values)) and not -_EXACT <= values.min() <= values.max() <= _EXACT
 
@@ -101,7 +93,10 @@ def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array |
         np.full(n, np.nan) if part is None or (part.dtype.kind == "U" and not labelled(part).any()) else part
         for part, n in zip(parts, counts, strict=True)
     ]
-    return join_values([as_text(a) for a in arrays] if any(a.dtype.kind == "U" for a in arrays) else arrays)
+    joined = np.result_type(*arrays).kind  # "f" of whole numbers and others: float64 may round one of them
+    if joined == "U" or (joined == "f" and any(map(_is_long, arrays))):
+        arrays = [as_text(a) for a in arrays]
+    return np.concatenate(arrays)
 
 
 def labelled(y: Array) -> NDArray[np.bool_]:

@@ -38,7 +38,6 @@ def map_npy(path: Path) -> Array:
 
 
 def npz_names(path: Path) -> list[str]:
-    """List the arrays of an .npz file."""
     with naming(path), path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         return list(file.files)
 

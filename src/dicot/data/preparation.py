@@ -140,13 +140,11 @@ class Preparation:
         return self.statistics if self.scale == "dataset" else self.scale
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a config file."""
         scale = self.statistics
         return {**vars(self), "statistics": scale and {"mean": scale.mean.tolist(), "std": scale.std.tolist()}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Preparation":
-        """Make a preparation of what `to_dict` gave."""
         saved = data["statistics"]
         statistics = saved and Scale(np.array(saved["mean"]), np.array(saved["std"]))
         names = data.get("channels")  # models that were saved before channels had names have no entry

@@ -204,20 +204,14 @@ def read_recording(path: str | Path, reading: Reading | None = None, **options: 
     return found[0]
 
 
-def find_recordings(source: Source) -> list[Path]:
+def named_recordings(source: Source, table: str | None = None) -> dict[str, Path]:
     """List the files of recordings of a folder and those below it, a pattern such as "data/*.csv", a file, or a list.
 
-    In folders and by patterns only files with a known suffix count, and none that is hidden. Sorted, each once.
-    """
-    return [file for file, _ in below_named(source)]
-
-
-def named_recordings(source: Source, table: str | None = None) -> dict[str, Path]:
-    """Find the same files, each with the name of its recording, which does not depend on what other files there are.
-
-    It is the path below the folder that was named, or below that where a pattern begins, without suffix and with "/" on
-    every system. A file that was named itself has its own name alone. Two files of one name are refused. The table of
-    labels is left out, where one is said or found.
+    In folders and by patterns only files with a known suffix count, and none that is hidden. Sorted, each once, by the
+    name of its recording, which does not depend on what other files there are: the path below the folder that was
+    named, or below that where a pattern begins, without suffix and with "/" on every system. A file that was named
+    itself has its own name alone. Two files of one name are refused. The table of labels is left out, where one is said
+    or found.
     """
     return by_name(below_named(source, table))
 

@@ -37,7 +37,6 @@ class Recording:
 
     @property
     def n_times(self) -> int:
-        """Give the number of time steps T."""
         return int(self.values.shape[1])
 
 

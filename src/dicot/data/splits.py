@@ -207,14 +207,6 @@ def read_parts(path: str | Path, **columns: Any) -> dict[str, Content]:
     return read_case_file(path, Reading.from_dict(columns))
 
 
-def read_windows(path: str | Path, **options: Any) -> Windows:
-    """Read all cases of one file that holds no split; `options` as for `read_split`."""
-    split = read_split(path, **options)
-    if split.test is not None:
-        raise InputError(f"{path} holds a split into training and test cases. Read it with dicot.load.")
-    return split.train
-
-
 def read_split(path: str | Path, *, holdout: tuple[float, int] | None = None, **options: Any) -> Split:
     """Read a file as training data, with test data if it holds a split.
 

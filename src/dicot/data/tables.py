@@ -107,7 +107,7 @@ def table_columns(table: Any) -> dict[str, Array]:
     columns: dict[str, Array] = {}
     for name, values in pairs:
         if str(name) in columns:
-            raise InputError(f"Every column must have a name of its own; {name} came more than once.")
+            raise InputError(f"Every column must have a name of its own; {name} came more than once. Rename one.")
         columns[str(name)] = _column(values)
     if len({c.shape for c in columns.values()}) > 1 or any(c.ndim != 1 for c in columns.values()):
         raise InputError(f"The columns must be 1-D and equally long; got { {k: v.shape for k, v in columns.items()} }.")
@@ -134,7 +134,6 @@ def _column(values: Any) -> Array:
 
 
 def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
-    """Refuse names that no column has."""
     if lost := [w for w in wanted if w not in columns]:
         hints = list(dict.fromkeys(did_you_mean(w, columns) for w in lost))
         raise InputError(f"The table has no column {' or '.join(map(repr, lost))}. {' '.join(hints)}")
@@ -251,7 +250,9 @@ def recordings_of_table(
     ids = np.full(len(groups), "table") if recording is None else as_text(plain_values(columns[recording]))
     whose = pd.Series(groups).groupby(ids)
     if len(several := [name for name, n in whose.nunique(dropna=False).items() if n > 1]):
-        raise InputError(f"Recording {several[0]!r} has several values of group={group!r}. Each has one.")
+        raise InputError(
+            f"Recording {several[0]!r} has several values of group={group!r}. Name another column, or correct it."
+        )
     first = whose.first()
     return [replace(one, group=first[one.name]) for one in found]
 

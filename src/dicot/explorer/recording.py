@@ -4,6 +4,7 @@ from threading import Lock
 from typing import Any, NamedTuple, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
@@ -12,7 +13,7 @@ from dicot.data.timestamps import EPOCH, seconds_since
 from dicot.explorer.labelling import HandLabels
 from dicot.store.series import RecordedSeries, Track
 from dicot.store.vectors import Vectors
-from dicot.use.segments import segment
+from dicot.use.segments import segment, segment_labels
 
 TILE = 2048  # time steps or bins that one request brings
 FIRST, FACTOR = 16, 4  # time steps in a bin of the first level, and bins of a level in one of the next
@@ -21,6 +22,7 @@ DIGITS = 6  # of seconds: what a label store tells apart
 
 Floats = NDArray[np.float64]
 Run = tuple[float, float, str]  # start, end and what it is called
+Chances = tuple[Floats, list[str]]  # probabilities (N, K) of every window, and the K labels
 
 
 class Level(NamedTuple):
@@ -130,6 +132,11 @@ def runs(start: Floats, end: Floats, names: NDArray[np.str_]) -> list[Run]:
     return [(round(float(s), DIGITS), round(float(e), DIGITS), str(name)) for s, e, name in found if name]
 
 
+def _runs_of(table: pd.DataFrame) -> list[Run]:
+    places = table["start"].round(DIGITS), table["end"].round(DIGITS), table["label"]
+    return [(first, last, str(label)) for first, last, label in zip(*places, strict=True)]
+
+
 @final
 class Recordings:
     """The recordings of all windows, by number; several threads may ask at once."""
@@ -138,6 +145,7 @@ class Recordings:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
         self._x, self._segments = known.x, dict[int, list[Run]]()
+        self._predicted: tuple[Chances, pd.DataFrame] | None = None
         self._firsts = np.unique(self._rows_of, return_index=True)[1]
         self._series, self._labels = series, labels
         self._held: dict[int, Detail] = {}
@@ -161,23 +169,30 @@ class Recordings:
                 del self._held[next(iter(self._held))]
         return found
 
-    def said(self, number: int, prediction: NDArray[np.str_] | None) -> dict[str, Any]:
+    def said(self, number: int, chances: Chances | None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions.
 
-        Without predictions there are segments in their place: stretches of one activity, found without labels.
+        Predictions are the stretches that `dicot segment` finds by the same probabilities. Without them there are
+        segments in their place: stretches of one activity, found without labels.
         """
         name, rows = self.name(number), np.flatnonzero(self._rows_of == number)
         given, start, end = self._labels.given(), self._start[rows], self._end[rows]
-        if prediction is None and number not in self._segments:
+        if chances is None and number not in self._segments:
             table = segment(self._x[rows], None, start, end)
-            places = zip(table["start"].round(DIGITS), table["end"].round(DIGITS), table["cluster"], strict=True)
-            self._segments[number] = [(first, last, f"segment {cluster}") for first, last, cluster in places]
+            self._segments[number] = _runs_of(table.assign(label="segment " + table["cluster"].astype(str)))
         return {
             "ranges": [(*key[1:], label) for key, label in given.ranges.items() if key[0] == name],
             "windows": runs(start, end, given.all[rows]),
-            "predictions": self._segments[number] if prediction is None else runs(start, end, prediction[rows]),
-            "segmented": prediction is None,
+            "predictions": self._segments[number] if chances is None else self._smoothed(number, chances),
+            "segmented": chances is None,
         }
+
+    def _smoothed(self, number: int, chances: Chances) -> list[Run]:
+        """Return the predicted stretches of a recording; those of all are found at once, as their usual length is."""
+        kept = self._predicted
+        if kept is None or kept[0] is not chances:
+            kept = self._predicted = chances, segment_labels(*chances, self._rows_of, self._start, self._end)
+        return _runs_of(kept[1][kept[1]["recording"] == number])
 
     def place(self, number: int, start: float, end: float) -> tuple[str, float, float]:
         """Return the key of a range, which is cut to its recording; an error where nothing is left."""

@@ -18,7 +18,7 @@ from dicot.data.inspection import decimate
 from dicot.data.labels import as_text
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
-from dicot.explorer.recording import Recordings
+from dicot.explorer.recording import Chances, Recordings
 from dicot.model.deployed import open_model
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.store.search import EmbeddingIndex
@@ -52,6 +52,7 @@ class Prediction(NamedTuple):
 
     label: NDArray[np.str_]  # (N,)
     confidence: NDArray[np.float32]  # (N,)
+    chances: Chances
     sentence: str
     warnings: tuple[str, ...]
 
@@ -194,7 +195,7 @@ class ExplorerWorkspace:
 
     def along(self, number: int) -> dict[str, Any]:
         """Return what labels and predictions say along a recording."""
-        return self.whole().said(number, None if self._prediction is None else self._prediction.label)
+        return self.whole().said(number, None if self._prediction is None else self._prediction.chances)
 
     def whole(self) -> Recordings:
         """Return the recordings for the large view; an error where they are not at hand."""
@@ -301,10 +302,12 @@ class ExplorerWorkspace:
             together = known.held_together(2, given != "") or known.held_together(2) or known.held_together(1)
             name, groups = together or ("group", None)
             model, repeats = FewLabelClassifier().fit(x, given), 5 if len(self) <= MANY else 1
+            chances = model.label_distributions_
             told = honest_accuracy(x, given, groups, suggested=True, repeats=repeats, group_name=name)
             self._prediction = Prediction(
                 model.transduction_.astype(str),
-                model.label_distributions_.max(axis=1).astype(np.float32),
+                chances.max(axis=1).astype(np.float32),
+                (chances, model.classes_.astype(str).tolist()),
                 f"{told} {told.measured()}".strip(),
                 told.warnings,
             )

@@ -231,7 +231,6 @@ def _piecewise(features: Callable[[Floats], Any], X: Floats) -> Floats:
 
 
 def _aeon(part: str, what: str) -> Any:
-    """Import a part of aeon's transformers."""
     try:
         return import_module(f"aeon.transformations.collection.{part}")
     except ImportError as error:

@@ -82,7 +82,6 @@ class Tuned:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Tuned:
-        """Return what `to_dict` wrote down."""
         read: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
         return cls(**{**read, "accuracies": {int(step): share for step, share in values["accuracies"].items()}})
 

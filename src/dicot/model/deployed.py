@@ -142,7 +142,6 @@ class OnnxEmbedder:
 
 
 def new_rows(n: int, width: int) -> Array:
-    """Make room for embeddings."""
     return np.empty((n, width), np.float32)
 
 

@@ -130,12 +130,10 @@ class Compression:
         return (rows if self.turn is None else rows @ self.turn)[: len(z)]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps."""
         return {name: tensor.contiguous() for name, tensor in vars(self).items() if tensor is not None}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
-        """Make a compression of what `tensors` gave."""
         return cls(**tensors)
 
 
@@ -163,7 +161,6 @@ class Boxed:
 
     @property
     def width(self) -> int:
-        """How many numbers for each time step of a case are in memory at once."""
         return self.encoder.dim * self.n_channels // 4
 
     def to(self, like: Tensor) -> "Boxed":
@@ -178,12 +175,10 @@ class Boxed:
             return _pooled(prepared, POOLINGS["own"].pool, x)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps."""
         return {"form": torch.tensor([self.n_channels, self.encoder.dim]), **self.encoder.state_dict()}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Boxed":
-        """Make one of what `tensors` gave."""
         encoder = Universal(*tensors["form"].tolist())
         encoder.load_state_dict({name: tensor for name, tensor in tensors.items() if name != "form"})
         return cls(encoder.eval())
@@ -191,7 +186,11 @@ class Boxed:
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Pooled features, what stands beside them, all of it compressed; any part may be off."""
+    """Pooled features, what stands beside them, all of it compressed; any part may be off.
+
+    A part computes by `transform` what `n_features` counts, where `to` brings it, and keeps `width` numbers for each
+    time step of a case in memory at once. `tensors` are what a file keeps of it, and `from_tensors` takes them back.
+    """
 
     box: Boxed | None = None
     bank: Bank | None = None
@@ -201,7 +200,6 @@ class Composition:
 
     @property
     def beside(self) -> list[Boxed | Bank | Contests | Levels]:
-        """What stands beside the pooled features."""
         return [part for part in (self.box, self.bank, self.contests, self.levels) if part is not None]
 
     def dim(self, pooled: int) -> int:

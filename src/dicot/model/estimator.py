@@ -24,31 +24,10 @@ from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
 from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
-from dicot.model import embedding
+from dicot.model import embedding, fitting, presets
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import Composition, Target, embed, pooled_dim
 from dicot.model.files import qualified_name, reading
-from dicot.model.fitting import (
-    EncoderEstimator,
-    columns_of,
-    load_initial,
-    refuse_non_finite,
-    seed_from,
-    seeded_weights,
-    train_with_bar,
-)
-from dicot.model.presets import (
-    FEATURES,
-    FROZEN,
-    METHOD_PRESET,
-    USUAL_ENCODER,
-    Preset,
-    entries,
-    find_preset,
-    merge_recipe,
-    names_places,
-    preset_name,
-)
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
 from dicot.train.many import AT_ONCE, pretrain_many
@@ -77,9 +56,9 @@ class _Fit(NamedTuple):
     most: float | None = None  # seconds after which it ends
 
 
-@names_places
+@presets.names_places
 @dataclass(eq=False, repr=False)
-class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EncoderEstimator):
+class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitting.EncoderEstimator):
     """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.
 
     X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
@@ -187,7 +166,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         history = History()
         if fit.run is not None:
             what = f"pretrain {method_name(fit.learned['method_'])}"
-            history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.most)
+            history = fitting.train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.most)
         self._finish(fit, history)
         return self
 
@@ -239,7 +218,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         groups = self._groups(X)
         for index, cases in groups:
             block = embed(self.encoder_, cases, pooling=None, device=self.device, precision=self._precision)
-            refuse_non_finite(block, index, cases)
+            fitting.refuse_non_finite(block, index, cases)
             if len(groups) == 1:
                 return block
             rows |= dict(zip(index.tolist(), block, strict=True))
@@ -275,7 +254,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             chosen = config["chosen"]
             if chosen.get("difference"):
                 raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
-            features = {name: chosen.get(name, getattr(find_preset(METHOD_PRESET), name)) for name in FEATURES}
+            features = {
+                name: chosen.get(name, getattr(presets.find_preset(presets.METHOD_PRESET), name))
+                for name in presets.FEATURES
+            }
             model.method_, model.features_ = str(chosen["method"]), features
             embedding.check_features(model.features_)
             model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
@@ -293,23 +275,23 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         """Return what a fit on so many cases of so many time steps will use; nothing is trained or changed."""
         preset, method, features = self._chosen(n_cases)
         usual = preset.recipe(self.family, n_cases, n_times)
-        recipe = merge_recipe(usual, self.recipe, self.steps)
+        recipe = presets.merge_recipe(usual, self.recipe, self.steps)
         kind = find_method(method)
         if kind is None:
             return Resolved(method, features, {}, replace(recipe, steps=0))
         params = kind.paper_params(self.family) | preset.params_of(method_name(method)) | dict(self.method_params or {})
         return Resolved(method, features, params, recipe)
 
-    def _chosen(self, n_cases: int | None = None) -> tuple[Preset, str | type[Method], dict[str, Any]]:
+    def _chosen(self, n_cases: int | None = None) -> tuple[presets.Preset, str | type[Method], dict[str, Any]]:
         """Return the preset, the method and the features: all that depends on nothing but the number of cases."""
         if isinstance(self.encoder, str):
             lookup(ENCODERS, self.encoder, "encoder")
         if self.family is not None and self.family not in FAMILIES:
             raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
         lookup(dict.fromkeys(embedding.EMBED_PRECISIONS), self._precision, "precision")
-        preset = find_preset(self._preset_name)
-        if n_cases is not None and self.method is None and not self._trains:
-            preset = preset.for_size(n_cases)
+        preset = presets.find_preset(self._preset_name)
+        if n_cases is not None and n_cases < preset.fewest and self.method is None and not self._trains:
+            preset = presets.find_preset(preset.otherwise)
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features(self.features or {})
@@ -323,11 +305,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
 
     @property
     def _preset_name(self) -> str:
-        return preset_name(self.preset, self.method, trains=self._trains)
+        return presets.preset_name(self.preset, self.method, trains=self._trains)
 
     @property
     def _precision(self) -> str:
-        given = entries("features", self.features, (*FEATURES, "precision"))
+        given = presets.entries("features", self.features, (*presets.FEATURES, "precision"))
         return str(given.get("precision", "float32"))
 
     def _start(
@@ -342,18 +324,18 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
     ) -> _Fit:
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._chosen()  # a wrong name is told before the data are looked at
-        columns = columns_of(X)
+        columns = fitting.columns_of(X)
         preparation, train = self._prepare(X, y)
-        seed = seed_from(self.random_state)
+        seed = fitting.seed_from(self.random_state)
         used = self.resolve(len(train), train.n_times)
         kind, name = find_method(used.method), method_name(used.method)
         if name in CONTROLS and initial is not None:
             raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
         preset = self._chosen(len(train))[0]
-        usual = preset.encoder if name in (preset.method, *CONTROLS) else USUAL_ENCODER
-        start = initial or preset.starts_from(name)
+        usual = preset.encoder if name in (preset.method, *CONTROLS) else presets.USUAL_ENCODER
+        start = initial or (preset.initial if name == preset.method else None)
         run, most = None, None
-        with seeded_weights(seed):
+        with fitting.seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
             in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
             if initial is None and start is not None and not in_box:
@@ -362,7 +344,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
                     "Leave out encoder and dim, or pass a model of your own to fit as initial."
                 )
             # Loaded before the method is built, which may make copies of its encoder.
-            weights = None if start is None else load_initial(encoder, start)
+            weights = None if start is None else fitting.load_initial(encoder, start)
             origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}
             if kind is not None:
                 method = build_method(kind, encoder, used.params)
@@ -375,7 +357,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
             elif name in CONTROLS:
                 CONTROLS[name](encoder, train, self.device)
             elif weights is None:
-                raise InputError(f"{FROZEN!r} is an encoder as it is: pass its model to fit as initial.")
+                raise InputError(f"{presets.FROZEN!r} is an encoder as it is: pass its model to fit as initial.")
         learned = dict(zip(("method_", "features_", "method_params_", "recipe_"), used, strict=True)) | columns
         learned |= {"preparation_": preparation, "seed_": seed, "origin_": origin}
         learned["data_"] = data_card(used.method, train, preparation.fingerprint)
@@ -385,9 +367,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Enco
         encoder = (fit.encoder if fit.run is None else fit.run.method.trained_encoder()).cpu().float().eval()
         features = fit.learned["features_"]
         if features["calibrate"] and fit.run is not None:  # a control is what it says
-            with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
+            with fitting.seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        parts = {name: features[name] for name in FEATURES if name != "calibrate"}
+        parts = {name: features[name] for name in presets.FEATURES if name != "calibrate"}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
         with Bar("compress", len(fit.train), self.verbose) as bar:
             composition = embedding.fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
@@ -412,7 +394,7 @@ def find_method(method: str | type[Method]) -> type[Method] | None:
         return method
     if not isinstance(method, str):
         raise InputError(f"method must be a name or a subclass of Method (the class itself); got {method!r}.")
-    lookup({**METHODS, **CONTROLS, FROZEN: None}, method, "method")
+    lookup({**METHODS, **CONTROLS, presets.FROZEN: None}, method, "method")
     return METHODS.get(method)
 
 
@@ -436,7 +418,6 @@ def fit_many(
     *,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     at_once: int = AT_ONCE,
-    memory: int | None = None,
     on_fit: Callable[[int], None] = lambda number: None,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> None:
@@ -444,7 +425,6 @@ def fit_many(
 
     `on_fit` is told the number of a model as soon as it is fitted, `on_error` that of a model whose fit failed, and
     why; the others go on. Without it the first failure is raised. The seconds of a history are the model's own share.
-    `memory` is how many bytes of the GPU they may take together, by default nine tenths of what is free.
     """
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
@@ -477,7 +457,6 @@ def fit_many(
         list(runs.values()),
         device=models[0].device if models else "cpu",
         at_once=at_once,
-        memory=memory,
         on_run=lambda position, history: finish(numbers[position], history),
         on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
     )

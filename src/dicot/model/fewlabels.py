@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core import __version__
 from dicot.core.errors import InputError, ModelFileError, brief, lookup
@@ -253,7 +254,9 @@ class _Regression:
 
     def fit_reduced(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return weights (K, L) and intercepts (K,) by the labelled cases in these rows."""
-        model = LogisticRegression(C=self.C, max_iter=10_000).fit(self.reduced[rows], self.numbers[rows])
+        # Thousands of small products: on a busy machine a second thread makes each wait, ten times as long in all.
+        with threadpool_limits(1):
+            model = LogisticRegression(C=self.C, max_iter=10_000).fit(self.reduced[rows], self.numbers[rows])
         weights, intercepts = model.coef_, model.intercept_
         if len(weights) == 1:  # two classes, whose scores differ by this one
             weights, intercepts = np.concatenate([-weights, weights]) / 2, np.concatenate([-intercepts, intercepts]) / 2
@@ -376,7 +379,6 @@ class Neighbours:
 
     @cached_property
     def search(self) -> NearestNeighbors:
-        """What finds the nearest places."""
         return NearestNeighbors(n_neighbors=self.count, algorithm="brute").fit(self.places)
 
 

@@ -209,7 +209,6 @@ def check_weights(
 
 
 def _serialised(encoder: Encoder, beside: Mapping[str, Tensor], half: bool = False) -> bytes:
-    """Return the file of weights."""
     state = {**module_of(encoder).state_dict(), **{BESIDE + name: tensor for name, tensor in beside.items()}}
     if half:
         state = {name: _halved(tensor) for name, tensor in state.items()}
@@ -227,7 +226,6 @@ def _halved(tensor: Tensor) -> Tensor:
 
 
 def _shape(encoder: Encoder) -> dict[str, Any]:
-    """Say in plain values which encoder it is."""
     if is_registered(encoder):
         return {"name": encoder_name(encoder), **encoder.config()}
     known = {"class": encoder.describe(), "n_channels": encoder.n_channels}

@@ -88,7 +88,6 @@ class ChannelLists(NamedTuple):
 
 
 def channel_lists(channels: Tensor) -> ChannelLists:
-    """Turn counts (..., C) into lists."""
     counts = channels.cpu()
     most = max(1, int((counts > 0).sum(dim=-1).max()))
     own = (counts > 0).to(torch.int8).argsort(dim=-1, descending=True, stable=True)[..., :most]
@@ -117,7 +116,6 @@ def _warps(count: int) -> tuple[Size, Size]:
 
 
 def kernels() -> Tensor:
-    """Return the kernels (84, 9)."""
     taps = torch.full((N_KERNELS, N_TAPS), -1.0, dtype=torch.float64)
     for row, chosen in zip(taps, combinations(range(N_TAPS), 3), strict=True):
         row[list(chosen)] = 2
@@ -177,7 +175,6 @@ class Bank:
 
     @property
     def width(self) -> int:
-        """How many numbers for each time step of a case are in memory at once."""
         return N_KERNELS * (2 + max(self.counts))  # convolutions are float64
 
     def to(self, like: Tensor) -> "Bank":
@@ -229,13 +226,11 @@ class Bank:
         return channel_lists(self.channels)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps."""
         layout = torch.tensor([self.dilations, self.counts])
         return {"layout": layout, "channels": self.channels.to(torch.uint8), "biases": self.biases}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Bank":
-        """Make a bank of what `tensors` gave."""
         layout, channels, biases = (tensors[name] for name in ("layout", "channels", "biases"))
         dilations, counts = (tuple(row) for row in layout.tolist())
         wanted = [N_KERNELS, sum(counts), len(dilations), N_KERNELS]
@@ -382,12 +377,10 @@ class Contests:
         return out
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps."""
         return {"taps": self.taps, "channels": self.channels.to(torch.uint8)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Contests":
-        """Make contests of what `tensors` gave."""
         taps, channels = tensors["taps"], tensors["channels"]
         if taps.shape != (*channels.shape[:-1], PER_GROUP, N_TAPS) or taps.shape[1] != 2 or not taps.numel():
             raise InputError(f"the contests' taps {tuple(taps.shape)} and channels {tuple(channels.shape)} do not fit")

@@ -33,7 +33,6 @@ class Levels:
 
     @property
     def width(self) -> int:
-        """How many numbers for each time step of a case are in memory at once."""
         return 2 * self.n_channels
 
     def to(self, like: Tensor) -> "Levels":
@@ -65,12 +64,10 @@ class Levels:
         return differ
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a file keeps."""
         return {"form": torch.tensor([self.n_channels, int(self.squashed)])}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Levels":
-        """Make levels of what `tensors` gave."""
         form = tensors["form"].tolist()
         if len(form) != 2 or not form[0] >= 0:
             raise InputError(f"the levels' form {form} is not a number of channels and a flag")

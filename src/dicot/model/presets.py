@@ -60,14 +60,6 @@ class Preset:
     otherwise: str = ""
     minutes: float | None = None  # after which a training ends
 
-    def for_size(self, n_cases: int) -> "Preset":
-        """Return what a training set of so many cases is fitted by: this preset, or the one for few."""
-        return find_preset(self.otherwise) if n_cases < self.fewest else self
-
-    def starts_from(self, method: str) -> str | None:
-        """Return the model in the box whose encoder this method starts from; only the preset's own does."""
-        return self.initial if method == self.method else None
-
     def params_of(self, method: str) -> dict[str, Any]:
         """Return the arguments for a method: those of the preset for its own, none for any other."""
         return dict(self.method_params) if method == self.method else {}

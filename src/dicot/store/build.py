@@ -250,7 +250,6 @@ def _pool(workers: int) -> Iterator[Executor]:
 
 
 def _begin() -> None:
-    """Prepare a process for work on files."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that tells this one what to do
     end_with_parent()
 

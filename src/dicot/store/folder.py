@@ -23,18 +23,8 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from dicot.core import __version__
+from dicot.core import __version__, storage
 from dicot.core.errors import InputError, ModelFileError, brief, is_whole
-from dicot.core.storage import (
-    atomic_file,
-    check_format,
-    check_seal,
-    check_writable,
-    remove_leftovers,
-    sealed,
-    write_atomic,
-    writing,
-)
 from dicot.data import Windows
 from dicot.data.cases import Array, Cases, FloatArray
 from dicot.data.labels import check_channel_names, check_rate, join_column
@@ -98,7 +88,6 @@ class Store:
 
     @property
     def bytes(self) -> int:
-        """Count the bytes of all shards."""
         return sum(shard.bytes + shard.about_bytes for shard in self.shards)
 
     def _file(self, shard: Shard, suffix: str = ".npy") -> Path:
@@ -193,7 +182,7 @@ def write_shard(folder: Path, name: str, x: Array, columns: Mapping[str, Array])
 
 def _written(path: Path, write: Callable[[Any], None]) -> tuple[int, str]:
     """Write a file and return its size and hash."""
-    with atomic_file(path) as file:
+    with storage.atomic_file(path) as file:
         write(file)
         size = file.tell()
         file.seek(0)
@@ -222,9 +211,9 @@ def write_manifest(
         "shards": [asdict(shard) for shard in shards],
         "about": json.loads(json.dumps(about, allow_nan=False)),
     }
-    write_atomic(folder / MANIFEST, (json.dumps(sealed(config), indent=1) + "\n").encode())
+    storage.write_atomic(folder / MANIFEST, (json.dumps(storage.sealed(config), indent=1) + "\n").encode())
     named = {file for shard in shards for file in shard.files(folder)}
-    with writing(folder):
+    with storage.writing(folder):
         for path in (folder / SHARDS).iterdir():
             if path not in named:
                 path.unlink(missing_ok=True)
@@ -241,8 +230,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path.stat().st_size:,} bytes are more than it can have")
-        config = check_format(path, json.loads(path.read_bytes().decode()), FORMAT, FORMAT_VERSION)
-        check_seal(config)
+        config = storage.check_format(path, json.loads(path.read_bytes().decode()), FORMAT, FORMAT_VERSION)
+        storage.check_seal(config)
         shape, shards = config["shape"], [Shard(**entry) for entry in config["shards"]]
         counts = [*shape, *(n for one in shards for n in (one.rows, one.about_bytes, one.bytes))]
         sound = (
@@ -269,12 +258,12 @@ class UnfinishedStore:
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
-        check_writable(folder, folder=True)
+        storage.check_writable(folder, folder=True)
         self.folder, self.plan, self.finished = folder, plan, cast(Store | None, None)
         text = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
         path, wanted = folder / UNFINISHED / PLAN, json.loads(text)
-        with writing(folder):
-            remove_leftovers(folder / MANIFEST)
+        with storage.writing(folder):
+            storage.remove_leftovers(folder / MANIFEST)
         try:
             self.finished = Store(folder) if (folder / MANIFEST).exists() else None
             held = self.finished.about.get("plan", {}) if self.finished else json.loads(path.read_bytes())
@@ -290,13 +279,13 @@ class UnfinishedStore:
                 said = f"{folder} was made otherwise: its {', '.join(differing)} differ."
                 raise InputError(f"{said} Choose another folder, or replace it (--overwrite).")
             self.finished = None
-            with writing(folder):
+            with storage.writing(folder):
                 (folder / MANIFEST).unlink(missing_ok=True)  # first: what is left is no store
                 for inner in (folder / SHARDS, folder / UNFINISHED):
                     if inner.exists():
                         shutil.rmtree(inner)
         if self.finished is None:
-            write_atomic(path, text)
+            storage.write_atomic(path, text)
         elif path.is_file():  # killed behind its manifest
             shutil.rmtree(path.parent)
 
@@ -321,8 +310,8 @@ def finish_unit(folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[
     """Note that a unit is done; its shards were written before."""
     path = folder / UNFINISHED / f"{unit}.json"
     whole = {**note, "shards": [asdict(shard) for shard in shards]}
-    remove_leftovers(path)
-    write_atomic(path, json.dumps(whole, allow_nan=False).encode())
+    storage.remove_leftovers(path)
+    storage.write_atomic(path, json.dumps(whole, allow_nan=False).encode())
     return whole
 
 

@@ -89,7 +89,6 @@ class EmbeddingIndex:
         return f"EmbeddingIndex({len(self)} vectors of {self.n_features} features, {self.metric}{known})"
 
     def _know(self, columns: dict[str, Array]) -> None:
-        """Take what is known of the vectors."""
         self._columns = columns
         self.recording, self.start, self.end = (columns.get(name) for name in ("recording", "start", "end"))
         self.group, self.label = columns.get("group"), columns.get("label")

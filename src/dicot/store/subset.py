@@ -65,7 +65,8 @@ def rows_in_table(known: Vectors, path: Path) -> Chosen:
         keys = _keys(table, names)
         if lost := [number for number, key in enumerate(keys) if key not in rows]:
             said = ", ".join(f"{name} {table[name][lost[0]]}" for name in names)
-            raise InputError(f"line {lost[0] + 2} names {said}: no vector is of it ({len(lost)} of {len(keys)} lines).")
+            many = f"{len(lost)} of {len(keys)} lines"
+            raise InputError(f"line {lost[0] + 2} names {said}: no vector is of it ({many}). Correct or remove it.")
     chosen = np.zeros(len(known), bool)
     chosen[[rows[key] for key in keys]] = True
     return chosen

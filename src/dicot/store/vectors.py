@@ -66,11 +66,9 @@ class MadeOf:
 
     @property
     def files(self) -> dict[str, Path]:
-        """Return the file of each recording."""
         return {name: Path(entry["file"]) for name, entry in self.recordings.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
         own = () if self.kind == "recordings" else ("n_times", "stride", "recordings")
         return {key: value for key, value in plain.items() if key not in own}
@@ -333,7 +331,6 @@ class RowFile:
             self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
 
     def read(self) -> Array:
-        """Return what was written, mapped into memory."""
         with writing(self.path), self.file as file:
             file.flush()
             return np.memmap(file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")

@@ -290,7 +290,6 @@ def weights_seed(seed: int) -> int:
 
 
 def epoch_order(seed: int, epoch: int, n_cases: int) -> np.ndarray:
-    """The order in which an epoch visits the cases."""
     return np.random.default_rng([seed, ORDER, epoch]).permutation(n_cases)
 
 

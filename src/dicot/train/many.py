@@ -26,7 +26,7 @@ from dicot.train.record import History, Reporter
 log = logging.getLogger(__name__)
 AT_ONCE = 8  # more runs than this gained nothing
 TURN = 8  # steps that a run sends to the device before it is the next one's turn
-SHARE = 0.9  # of the memory that is free at the start, unless the caller says how much
+SHARE = 0.9  # of the memory that is free at the start
 
 
 class _Active(NamedTuple):
@@ -42,9 +42,7 @@ def pretrain_many(
     runs: Sequence[TrainingRun],
     *,
     device: str | torch.device = "auto",
-    stepper: str = "auto",
     at_once: int = AT_ONCE,
-    memory: int | None = None,
     on_run: Callable[[int, History], None] | None = None,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> list[History | None]:
@@ -55,22 +53,22 @@ def pretrain_many(
     `on_run` is told the number of a run that has ended, and its history. With `on_error`, which is told the number of a
     run that failed and why, the others go on and the failed one has no history; without it the first failure is raised.
 
-    On a GPU up to `at_once` runs share `memory` bytes, by default nine tenths of what is free: as long as there is room
-    a further one is started. A run that needs more than there is beside others is begun anew later, with fewer at once
+    On a GPU up to `at_once` runs share nine tenths of the memory that is free: as long as there is room a further one
+    is started. A run that needs more than there is beside others is begun anew later, with fewer at once
     from then on; alone it is begun anew op by op. If that fails as well, it is an error of that run.
     """
     if current_ranks().several:
         raise InputError("Many runs at once are trained in one process. Call this outside of join_ranks.")
     device = resolve_device(device)
     release_memory(device)
-    memory = int(SHARE * free_bytes(device)) if memory is None else memory
+    memory = int(SHARE * free_bytes(device))
     histories: dict[int, History] = {}
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
         chosen = {number: run for number, run in enumerate(runs) if run.recipe.precision == precision}
         # A stream for each of the runs that may be under way at once.
         lanes = [own_stream(device) for _ in range(at_once if device.type == "cuda" else 1)]
         with float32_arithmetic(device, fast=precision == "tf32"):
-            for number, outcome in _together(chosen, device, stepper, lanes, memory):
+            for number, outcome in _together(chosen, device, lanes, memory):
                 if isinstance(outcome, History):
                     histories[number] = outcome
                     if on_run:
@@ -83,7 +81,7 @@ def pretrain_many(
 
 
 def _together(
-    runs: Mapping[int, TrainingRun], device: torch.device, stepper: str, lanes: list[Any], memory: int
+    runs: Mapping[int, TrainingRun], device: torch.device, lanes: list[Any], memory: int
 ) -> Iterator[tuple[int, History | Exception]]:
     """Train all runs, and give the number and the result of each as it ends.
 
@@ -114,7 +112,7 @@ def _together(
             full = not has_room(waiting[0])
         if waiting and len(active) < most and not full:
             number = waiting.popleft()
-            steps = persistent(runs[number], device, stepper, reporters[number], alone=lambda: not active)
+            steps = persistent(runs[number], device, "auto", reporters[number], alone=lambda: not active)
             current, is_new = _Active(number, steps, OwnDraws(device), lanes.pop()), True
         else:
             current, is_new = active.popleft(), False

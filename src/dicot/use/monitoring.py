@@ -47,7 +47,6 @@ class Comparison:
     usual: Floats  # distances of reference windows that were held out
 
     def alarms(self) -> list[Drift]:
-        """Return the parts that differ."""
         return [one for one in self.parts if min(one.p.values()) <= self.alpha]
 
 

@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
-from scipy.stats import false_discovery_control
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.neighbors import NearestNeighbors
@@ -98,7 +97,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         """
         lookup({"euclidean": None, "cosine": None}, self.metric, "metric")
         lookup(DISTANCES, self.distance, "distance")
-        _check_share("alpha", self.alpha)
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha must be a number between 0 and 1; got {self.alpha!r}.")
         X = validate_data(self, X, dtype=(np.float32, np.float64), ensure_min_samples=2)
         groups = None if groups is None else check_groups(groups, len(X), "groups")
         self.reference_, self.calibration_ = self._parts(len(X), groups, held_out)
@@ -132,9 +132,10 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
                     "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=."
                 )
         if not allowed:
+            needed = math.ceil(1 / self.alpha - 1 - ROUNDING)  # for the smallest p-value to be at most alpha
             _warn(
                 f"{len(self.calibration_)} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will "
-                f"be flagged. {_needed(self.alpha)} are needed: pass more cases, or raise calibration= or alpha=."
+                f"be flagged. {needed} are needed: pass more cases, or raise calibration= or alpha=."
             )
         return self
 
@@ -155,7 +156,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     def p_values(self, X: Any) -> Floats:
         """Return (N,) p-values; with n calibration cases the smallest possible one is 1 / (n + 1).
 
-        They are conformal; with groups, they allow for how these differ as well.
+        They are conformal; with groups, they allow for how these differ as well. `scipy.stats.false_discovery_control`
+        of them is at most f for the cases of a batch of which at most the share f is expected to be normal.
         """
         return self._p_of(self.score_samples(X))
 
@@ -164,22 +166,6 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             return self._by_group(scores)
         farther = np.searchsorted(self.calibration_scores_, scores, side="right")
         return np.asarray((1 + farther) / (len(self.calibration_scores_) + 1))
-
-    def select(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
-        """Return (N,) which cases of a batch to look at, so that at most the share `fdr` of them is expected normal.
-
-        By Benjamini and Hochberg on the p-values: whether a case is selected depends on the other cases of the call.
-        """
-        _check_share("fdr", fdr)
-        p, n = self.p_values(X), len(self.calibration_scores_)
-        chosen: NDArray[np.bool_] = false_discovery_control(p) <= fdr * (1 + ROUNDING)
-        beyond = int(np.sum(p * (n + 1) < 1.5))
-        if beyond and not chosen.any():
-            _warn(
-                f"{beyond} of {len(p)} cases lie beyond all {n} calibration cases, too few to select them at "
-                f"fdr={fdr}: {_needed(fdr * beyond / len(p))} are needed. Pass more cases to fit, or a smaller batch."
-            )
-        return chosen
 
     @property
     def fit_predict(self) -> NoReturn:
@@ -354,13 +340,3 @@ def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
 
 def _warn(sentence: str) -> None:
     warnings.warn(sentence, CalibrationWarning, stacklevel=3)
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise InputError(f"{name} must be a number between 0 and 1; got {value!r}.")
-
-
-def _needed(share: float) -> int:
-    """Return how many calibration cases the smallest p-value needs to be at most this share."""
-    return math.ceil(1 / share - 1 - ROUNDING)

@@ -165,7 +165,6 @@ def place(
 
 
 def overview_steps(n: int, kind: str = "tsne") -> int:
-    """Return how many steps `overview` takes for n cases."""
     return FEWER_STEPS[kind][min(n, LANDMARKS[kind]) > MANY]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist, squareform
 from scipy.special import softmax
 from sklearn.utils import check_array
 
@@ -25,6 +26,7 @@ LEAST = 5.0  # seconds
 # Chosen on the training subjects of HAPT and SisFall: python -m benchmarks.segmentation --choose
 PENALTY = 6.0  # of a change, in multiples of how much a window differs from a later one of the same stretch
 ALIKE = 0.7  # distance of two stretches of one cluster, in the root of the same unit
+ELSEWHERE = 2.6  # times as far apart two of them may lie in different groups, in the distance that is usual there
 DIRECTIONS = 32  # principal components that changes are looked for in
 DRAWN = 20_000  # windows that these components are found by
 LONGEST = 1_000  # windows of a stretch while changes are looked for; longer ones are joined again by their cluster
@@ -75,6 +77,7 @@ def segment(
     end: Any,
     *,
     levels: Any = None,
+    groups: Any = None,
     least: float = LEAST,
     penalty: float = PENALTY,
     alike: float = ALIKE,
@@ -84,7 +87,9 @@ def segment(
 
     The stretches have the least sum of squared distances to their means plus a penalty for each change, in multiples of
     how much neighbouring windows differ. Those with means near to each other get one number (average linkage), and are
-    joined where they touch; cluster 1 lasts longest. A boundary lies in the middle between the centres of two windows.
+    joined where they touch; cluster 1 lasts longest. What is near is wider between groups, where people or devices
+    differ too: it is found by how far stretches of other groups usually are. A boundary lies in the middle between the
+    centres of two windows.
     Returns a table with the columns recording, start, end, windows and cluster, in the order of time.
 
     Parameters
@@ -92,6 +97,7 @@ def segment(
     x : (N, F) embeddings of windows, in any order
     recording, start, end : (N,) where they lie; start and end in seconds; recording None where all are of one
     levels : (N, L) what `level_statistics` says of each window, to weigh as much as the embeddings; or None
+    groups : (N,) whose the windows are; by default each recording is a group
     least : seconds that a stretch lasts at least; a recording that is shorter is one stretch
     penalty, alike : higher values give fewer stretches, and fewer clusters
     clusters : how many there are at most, where that is known; `alike` then does not matter
@@ -101,7 +107,8 @@ def segment(
     z = _directions(x, levels)[line.order]
     unit, shortest = _noise(z, line), line.windows(least)
     starts = np.concatenate([change_points(z[run], shortest, penalty * unit)[:-1] + run.start for run in line.runs])
-    table = _table(line, starts, _clusters(z, starts, alike * math.sqrt(unit), clusters), "cluster")
+    whose = line.recording if groups is None else check_groups(groups, len(x), "groups", "windows")[line.order]
+    table = _table(line, starts, _clusters(z, starts, whose[starts], alike, math.sqrt(unit), clusters), "cluster")
     lasting = (table["end"] - table["start"]).groupby(table["cluster"], sort=False).sum()
     names = {name: number for number, name in enumerate(lasting.sort_values(ascending=False, kind="stable").index, 1)}
     return table.assign(cluster=table["cluster"].map(names))
@@ -219,19 +226,35 @@ def _noise(z: Floats, line: Timeline) -> float:
     return max(float(np.median(all_apart)) / 2 if len(all_apart) else float(z.var(axis=0).sum()), TINY)
 
 
-def _clusters(z: Floats, starts: Rows, distance: float, most: int | None) -> Rows:
+def _clusters(z: Floats, starts: Rows, whose: Array, alike: float, noise: float, most: int | None) -> Rows:
     """Return the cluster of each stretch: means no farther apart, on average over both clusters; or at most so many."""
     counts = np.diff(starts, append=len(z))
     means = np.add.reduceat(z, starts, axis=0) / counts[:, None]
     if len(means) == 1:
         return np.ones(1, np.intp)
     longest = np.sort(np.argsort(-counts, kind="stable")[:CLUSTERED])
-    how = ("average", distance, "distance") if most is None else ("ward", most, "maxclust")
-    found = fcluster(linkage(means[longest], how[0]), *how[1:])
+    if most is None:
+        found = fcluster(linkage(_apart(means[longest], whose[longest], alike, noise), "average"), 1, "distance")
+    else:
+        found = fcluster(linkage(means[longest], "ward"), most, "maxclust")
     if len(longest) == len(means):
         return np.asarray(found, np.intp)
     centres = np.stack([means[longest][found == one].mean(axis=0) for one in range(1, found.max() + 1)])
     return np.array([np.square(centres - mean).sum(axis=1).argmin() + 1 for mean in means], np.intp)
+
+
+def _apart(means: Floats, whose: Array, alike: float, noise: float) -> Floats:
+    """Return how far apart stretches are (as pdist does), in multiples of what two of one cluster may be.
+
+    Within a group that is a share of the noise. Between groups it goes by how far the nearest few stretches of other
+    groups are: the more groups there are, and the more stretches in each, the more of them have the same activity.
+    """
+    apart, same = squareform(pdist(means)), whose[:, None] == whose
+    n, n_groups = len(whose), len(np.unique(whose))
+    nth = max(1, round(math.log(n_groups) * n / (n + n_groups)))
+    usual = np.partition(np.where(same, np.inf, apart), nth - 1, axis=1)[:, nth - 1].clip(TINY, noise)
+    between = ELSEWHERE * np.sqrt(usual[:, None] * usual)
+    return np.asarray(squareform(apart / (alike * np.where(same, noise, between)), checks=False))
 
 
 def _table(line: Timeline, starts: Rows, values: Rows, title: str) -> pd.DataFrame:

@@ -38,6 +38,11 @@ def available_bytes() -> int:
     return free if limit is None or used is None else max(0, min(free, limit - used))
 
 
+def cores() -> int:
+    """Count the processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def said_bytes(count: float) -> str:
     """Write an amount of memory as a person would."""
     for unit in ("GB", "MB", "kB"):

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,13 @@ class Place:
 ONLY = Place(0, 1, 0)
 
 
-def find_place(environment: Mapping[str, str] = os.environ) -> Place:
+def find_place() -> Place:
     """Read from the environment where torchrun, another launcher of its kind or `launch` has put this process."""
     names = ("RANK", "WORLD_SIZE")
-    if not all(name in environment for name in names) or not {MEETING, "MASTER_ADDR"} & set(environment):
+    if not all(name in os.environ for name in names) or not {MEETING, "MASTER_ADDR"} & set(os.environ):
         return ONLY
-    rank, world = (int(environment[name]) for name in names)
-    return Place(rank, world, int(environment.get("LOCAL_RANK", rank)), environment.get(MEETING, ""))
+    rank, world = (int(os.environ[name]) for name in names)
+    return Place(rank, world, int(os.environ.get("LOCAL_RANK", rank)), os.environ.get(MEETING, ""))
 
 
 def is_launched() -> bool:

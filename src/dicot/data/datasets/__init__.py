@@ -88,7 +88,6 @@ def family_of(name: str) -> str | None:
 
 
 def is_here(name: str) -> bool:
-    """Tell whether a data set of this name is on this machine."""
     return (known := DATASETS.get(name)) is not None and known.is_here()
 
 

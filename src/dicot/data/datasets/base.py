@@ -1,10 +1,12 @@
 """What a data set is: an object with a name, a Card (facts that cost nothing to read) and a Split (its cases)."""
 
 import hashlib
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, Unpack, final
 
 import numpy as np
@@ -93,6 +95,16 @@ class DataSet(ABC):
         """Read everything and return the card with its fingerprint; an InputError says what is wrong."""
         split = self.load(missing="zero")  # missing values are not damage
         return replace(self.card(), fingerprint=fingerprint(split))
+
+
+_DECLARED = tomllib.loads(Path(__file__).with_name("sets.toml").read_text(encoding="utf-8"))
+
+
+def declared(name: str) -> dict[str, Any]:
+    """Return what sets.toml says of a set, as arguments of its class."""
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in _DECLARED[name].items()}
+    sizes = {key: Sizes(**_DECLARED[name][key]) for key in ("sizes", "stated") if key in plain}
+    return {"name": name, **plain, **sizes}
 
 
 def fingerprint(split: Split) -> str:

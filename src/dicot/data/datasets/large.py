@@ -12,7 +12,7 @@ from dicot.core.errors import InputError, MissingDataError
 from dicot.core.storage import data_folders
 from dicot.data import Split, Windows
 from dicot.data.cases import Policies
-from dicot.data.datasets.base import Card, DataSet, Sizes, fingerprint, shaped
+from dicot.data.datasets.base import Card, DataSet, Sizes, declared, fingerprint, shaped
 from dicot.data.npyfile import map_npy
 
 FAMILY = "large"
@@ -135,26 +135,8 @@ def _read_part(folder: Path, part: str, card: Card) -> Windows:
     return Windows(arrays["X"], np.array(arrays["y"]), np.array(arrays["group"]), card.name, arrays.get("segments"))
 
 
-HARTH = LargeSet(
-    "harth",
-    "https://archive.ics.uci.edu/dataset/779/harth",
-    "CC BY 4.0",
-    "Logacjov et al., HARTH: A human activity recognition dataset for machine learning, Sensors 21(23), 2021",
-    "harth.zip; unpacked it holds the 22 files S006.csv to S029.csv.",
-    Sizes(23_025, 2_784, 6, 500, 12),
-    stated=Sizes(23_025, 2_785, 6, 500, 18),  # D-44, D-64
-    transfer_channels=(3, 4, 5),  # thigh
-)
-PAMAP2 = LargeSet(
-    "pamap2",
-    "https://archive.ics.uci.edu/dataset/231/pamap2+physical+activity+monitoring",
-    "CC BY 4.0",
-    "Reiss and Stricker, Introducing a new benchmarked dataset for activity monitoring, ISWC, 2012",
-    "PAMAP2_Dataset.zip; unpacked it holds Protocol and Optional with files subject10N.dat.",
-    Sizes(33_486, 5_368, 52, 100, 12),  # from the published numbers of rows per person; the paper's own: D-95
-    stated=Sizes(51_192, 11_590, 52, 100, 18),
-    transfer_channels=(2, 3, 4),  # accelerometer of the hand, 16 g
-    paper_transfer_channels=(4, 5, 6),  # its z beside x and y of another one (D-50)
+HARTH, PAMAP2, SKODA_PAPER, SLEEP, WISDM2, ECG = (
+    LargeSet(**declared(name)) for name in ("harth", "pamap2", "skoda-paper", "sleep", "wisdm2", "ecg")
 )
 # The shared file is a pickled dictionary, which is not loaded here: unpickling can run code.
 CONVERT_PAMAP2 = (
@@ -171,49 +153,7 @@ PAMAP2_PAPER = replace(
     f"It is a pickled dictionary, which you convert yourself, where you trust it ({CONVERT_PAMAP2}), into PAMAP2.npz.",
     sizes=PAMAP2.stated,
 )
-SKODA_PAPER = LargeSet(
-    "skoda-paper",
-    "http://har-dataset.org/doku.php?id=wiki:dataset",
-    "see the source",
-    "Zappi et al., Activity recognition from on-body sensors: accuracy-power trade-off by dynamic sensor selection, "
-    "EWSN, 2008",
-    "SkodaMiniCP_2015_08.zip; unpacked it holds right_classall_clean.mat.",
-    Sizes(22_587, 5_646, 60, 50, 11),
-    stated=Sizes(22_587, 5_646, 64, 50, 11),  # D-46
-)
 SKODA_BLOCKED = replace(SKODA_PAPER, name="skoda-blocked", sizes=Sizes(n_channels=60, n_times=50, n_classes=11))
-SLEEP = LargeSet(
-    "sleep",
-    "https://physionet.org/content/sleep-edfx/1.0.0/",
-    "ODC-By 1.0",
-    "Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), 2000; "
-    "Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
-    "of the folder sleep-cassette the 78 files SC400* to SC419*: *-PSG.edf and *-Hypnogram.edf of subjects 00 to 19, "
-    "two nights each (subject 13: one).",
-    Sizes(25_612, 8_910, 1, 3000, 5),
-)
-WISDM2 = LargeSet(
-    "wisdm2",
-    "https://www.cis.fordham.edu/wisdm/dataset.php",
-    "free for research with citation; see the source",
-    "Lockhart et al., Design considerations for the WISDM smart phone-based sensor mining architecture, SensorKDD, "
-    "2011",
-    "WISDM_at_latest.tar.gz (Actitracker, version 2.0); unpacked it holds WISDM_at_v2.0_raw.txt.",
-    Sizes(134_614, 14_421, 3, 40, 6),
-    transfer_channels=(0, 1, 2),
-)
-ECG = LargeSet(
-    "ecg",
-    "https://physionet.org/content/afdb/1.0.0/",
-    "ODC-By 1.0",
-    "Moody and Mark, A new method for detecting atrial fibrillation using R-R intervals, Computers in Cardiology 10, "
-    "1983; Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
-    "the .hea, .dat and .atr files of the 23 records with signals, 04015 to 08455.",
-    Sizes(1_296, 360, 2, 2500, 4),
-    stated=Sizes(n_train=59_922, n_test=16_645),  # D-42: its tables were made with 1,296 and 360
-    drawn=True,
-    paper_subset_seed=0,
-)
 ECG_FIXED = replace(ECG, name="ecg-fixed", drawn=False)
 ECG_FULL = replace(ECG, name="ecg-full", sizes=Sizes(59_922, 16_645, 2, 2500, 4), stated=None, drawn=False)
 LARGE_SETS = (HARTH, PAMAP2, PAMAP2_PAPER, SKODA_PAPER, SKODA_BLOCKED, WISDM2, SLEEP, ECG, ECG_FIXED, ECG_FULL)

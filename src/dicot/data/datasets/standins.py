@@ -11,7 +11,7 @@ from dicot.core.errors import InputError, MissingDataError, naming
 from dicot.core.storage import data_folders
 from dicot.data import Split, Windows, split_groups
 from dicot.data.cases import Array, Policies
-from dicot.data.datasets.base import Card, DataSet, Sizes, cut, fingerprint, majority, runs, shaped
+from dicot.data.datasets.base import Card, DataSet, Sizes, cut, declared, fingerprint, majority, runs, shaped
 from dicot.data.datasets.large import FAMILY, HOW, card_of
 from dicot.data.npyfile import load_npz
 
@@ -25,7 +25,6 @@ class StandIn(DataSet):
     """A set in one file: what its card says, and the function that cuts its arrays into windows."""
 
     name: str
-    stands_in_for: str  # "": for none
     file: str  # in the folder large/ of a data folder
     content: str  # the arrays that it must hold, and how they come from the publisher's files
     parts: Callable[[Arrays], Parts]
@@ -37,6 +36,7 @@ class StandIn(DataSet):
     fingerprint: str
     labels: tuple[str, ...]
     stride: int
+    stands_in_for: str = ""
     transfer_channels: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     family: str | None = FAMILY
@@ -75,12 +75,6 @@ class StandIn(DataSet):
         return [folder / FAMILY / self.file for folder in data_folders()]
 
 
-POSTURES = (
-    *("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
-    *("stand to sit", "sit to stand", "sit to lie", "lie to sit", "stand to lie", "lie to stand"),
-)
-
-
 def hapt_parts(arrays: Arrays) -> Parts:
     """Cut windows inside each experiment; those that are mostly without a label are dropped."""
     user = arrays["user"].astype(np.int64)
@@ -93,31 +87,9 @@ def hapt_parts(arrays: Arrays) -> Parts:
     return split_groups(coded, (2, 4, 9, 10, 12, 13, 18, 20, 24))  # the publisher's test users
 
 
-HAPT = StandIn(
-    name="hapt",
-    stands_in_for="harth",
-    file="hapt_raw.npz",
-    content="X (rows, 6: accelerometer, gyroscope), label (1 to 12, 0 or -1 for none), user and experiment (rows,) "
-    "from its folder RawData",
-    parts=hapt_parts,
-    sizes=Sizes(9031, 3713, 6, 128, len(POSTURES)),
-    class_sizes=(1362, 1268, 1174, 1420, 1553, 1546, 107, 86, 134, 119, 147, 115),
-    source="https://archive.ics.uci.edu/dataset/341",
-    licence="CC BY 4.0",
-    citation="Reyes-Ortiz et al., Transition-aware human activity recognition using smartphones, Neurocomputing 171, "
-    "2016",
-    fingerprint="4ecf037d29775f2b",
-    labels=POSTURES,
-    stride=64,
-    transfer_channels=(0, 1, 2),  # accelerometer
-)
+HAPT = StandIn(**declared("hapt"), parts=hapt_parts)
 
 LETTERS = np.array(list("ABCDEFGHIJKLMOPQRS"))  # of the activities, in this order
-ACTIVITIES = (
-    *("walking", "jogging", "stairs", "sitting", "standing", "typing", "brushing teeth", "eating soup"),
-    *("eating chips", "eating pasta", "drinking", "eating a sandwich", "kicking a ball", "playing catch"),
-    *("dribbling", "writing", "clapping", "folding clothes"),
-)
 GAP = 3.0  # usual intervals between two rows; a longer one ends a recording
 
 
@@ -136,27 +108,7 @@ def wisdm_parts(arrays: Arrays) -> Parts:
     return split_groups(windows, (1607, 1615, 1624, 1632, 1638))  # every fourth of the 22
 
 
-WISDM_2019 = StandIn(
-    name="wisdm2019",
-    stands_in_for="wisdm2",
-    file="wisdm2019_phone_accel.npz",
-    content="X (rows, 3), activity (letters A to S), subject and timestamp (rows,) from its folder raw/phone/accel",
-    parts=wisdm_parts,
-    sizes=Sizes(5272, 1614, 3, 200, len(ACTIVITIES)),
-    class_sizes=(290, 302, 292, 293, 292, 292, 319, 292, 292, 292, 292, 288, 293, 275, 292, 292, 292, 292),
-    source="https://archive.ics.uci.edu/dataset/507",
-    licence="CC BY 4.0",
-    citation="Weiss, Yoneda and Hayajneh, Smartphone and smartwatch-based biometrics using activities of daily living, "
-    "IEEE Access 7, 2019",
-    fingerprint="7d01fcfdbb08f270",
-    labels=ACTIVITIES,
-    stride=200,
-    transfer_channels=(0, 1, 2),
-    notes=(
-        "22 of the publisher's 51 subjects.",
-        "Not resampled: subject 1607 (test) was recorded at 25 Hz, jogging and brushing teeth of 1626 at 50 Hz.",
-    ),
-)
+WISDM_2019 = StandIn(**declared("wisdm2019"), parts=wisdm_parts)
 
 STAGES = ("W", "N1", "N2", "N3", "REM")
 AROUND = 60  # epochs of waking that are kept before and after sleep: 30 min
@@ -182,22 +134,7 @@ def night_parts(arrays: Arrays) -> Parts:
     return train, test
 
 
-NIGHT = StandIn(
-    name="sleepedf-night",
-    stands_in_for="sleep",
-    file="sleepedf_SC4001_fpzcz.npz",
-    content="X (epochs, 1, 3000) and y (0 to 4: W, N1, N2, N3, REM), the EEG Fpz-Cz of the night SC4001",
-    parts=night_parts,
-    sizes=Sizes(504, 327, 1, 3000, len(STAGES)),
-    class_sizes=(62, 29, 168, 187, 58),
-    source="https://physionet.org/content/sleep-edfx/1.0.0/",
-    licence="ODC-By 1.0",
-    citation="Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), 2000",
-    fingerprint="64999a08bd384fdd",
-    labels=STAGES,
-    stride=3000,
-    notes=("One person and one night: the first 60 % train, the rest tests, with 5 minutes between them.",),
-)
+NIGHT = StandIn(**declared("sleepedf-night"), parts=night_parts)
 
 RHYTHMS = ("AFIB", "AFL", "J", "N")  # atrial fibrillation, atrial flutter, junctional rhythm, all others
 OTHER = -1
@@ -244,39 +181,7 @@ def _record(arrays: Arrays, record: str) -> tuple[Array, Array, Array]:
     return x, y, np.full(len(y), "201" if record == "202" else record)  # both are of one person
 
 
-ARRHYTHMIA = StandIn(
-    name="mitbih-arrhythmia",
-    stands_in_for="ecg",
-    file="mitbih_14_records.npz",
-    content=f"gain, baseline, and for each of the records {', '.join(sorted(TRAIN_RECORDS + TEST_RECORDS))} sig_NNN "
-    "(samples, 2), ann_sample_NNN, ann_symbol_NNN and ann_aux_NNN",
-    parts=arrhythmia_parts,
-    sizes=Sizes(2297, 975, 2, LENGTH, len(RHYTHMS)),
-    class_sizes=(758, 60, 32, 1447),
-    source="https://physionet.org/content/mitdb/1.0.0/",
-    licence="ODC-By 1.0",
-    citation="Moody and Mark, The impact of the MIT-BIH arrhythmia database, IEEE Eng. Med. Biol. 20(3), 2001",
-    fingerprint="58c4b172cf645332",
-    labels=RHYTHMS,
-    stride=LENGTH,
-    notes=(
-        "Records 201 and 202 come from one person and are one group.",
-        "Windows of other rhythms (bigeminy, trigeminy, paced ...) are left out.",
-        "Atrial flutter and junctional rhythm: one person in training (222); of the latter 3 windows test.",
-    ),
-)
-MOVEMENTS = (
-    *("walking slowly", "walking quickly", "jogging slowly", "jogging quickly", "stairs slowly", "stairs quickly"),
-    *("half chair slowly", "half chair quickly", "low chair slowly", "low chair quickly", "collapsing into a chair"),
-    *("lying down slowly", "lying down quickly", "turning over in bed", "squatting", "bending", "getting into a car"),
-    *("stumbling", "jumping"),
-)
-FALLS = (
-    *("forward: slip", "backward: slip", "lateral: slip", "forward: trip", "forward: trip while jogging"),
-    *("vertical: fainting", "fainting with hands on a table", "forward: getting up", "lateral: getting up"),
-    *("forward: sitting down", "backward: sitting down", "lateral: sitting down", "forward: seated, fainting"),
-    *("backward: seated, fainting", "lateral: seated, fainting"),
-)
+ARRHYTHMIA = StandIn(**declared("mitbih-arrhythmia"), parts=arrhythmia_parts)
 SHORTEST = 598  # time steps of the shortest recording, 12 s
 
 
@@ -293,28 +198,5 @@ def sisfall_parts(arrays: Arrays) -> Parts:
     return split_groups(named, ("SA07", "SA15", "SA23", "SE08"))  # every fourth of the 19
 
 
-SISFALL = StandIn(
-    name="sisfall",
-    stands_in_for="",
-    file="sisfall_50hz.npz",
-    content="X (rows, 6: accelerometer ADXL345, gyroscope) averaged to 50 Hz, scale (6,) from counts to g and degrees "
-    "per second, rec (rows,), and of each recording rec_subject and rec_activity (D01 to D19, F01 to F15)",
-    parts=sisfall_parts,
-    sizes=Sizes(2425, 678, 6, SHORTEST, len(MOVEMENTS + FALLS)),
-    class_sizes=(
-        *(120, 120, 120, 112, 150, 98, 75, 75, 70, 70, 75, 75, 50, 75, 75, 75, 140, 50, 50),
-        *(50 for _ in FALLS),
-    ),
-    source="https://doi.org/10.3390/s17010198",
-    licence="none stated; the paper that publishes it is CC BY 4.0",
-    citation="Sucerquia, Lopez and Vargas-Bonilla, SisFall: a fall and movement dataset, Sensors 17(1), 2017",
-    fingerprint="ae516f2d0ff62153",
-    labels=(*MOVEMENTS, *(f"fall {kind}" for kind in FALLS)),
-    stride=SHORTEST,
-    transfer_channels=(0, 1, 2),  # accelerometer
-    notes=(
-        "19 of the publisher's 38 subjects; of those over 60 one fell.",
-        "A window has the label of its recording, in which a movement takes a few seconds.",
-    ),
-)
+SISFALL = StandIn(**declared("sisfall"), parts=sisfall_parts)
 STAND_INS = (HAPT, WISDM_2019, NIGHT, ARRHYTHMIA, SISFALL)

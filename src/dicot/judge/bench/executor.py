@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from dicot.core.device import host_threads, release_memory
 from dicot.core.errors import LostWorkerError
+from dicot.core.processes.budget import cores
 from dicot.core.processes.cluster import THREADS, Cluster, Lost, Share
 from dicot.core.processes.launcher import end_with_parent
 from dicot.data.datasets import family_of
@@ -40,11 +41,6 @@ Scored = tuple[Job, Sequence[Result]]
 OnJob = Callable[[Job, str | None], None]  # is told of a job that was recorded, and why it failed
 
 
-def default_workers() -> int:
-    """A process per core."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def site_for(ledger: Path, device: str) -> Site:
     """The site of a run; a GPU fits several units at once."""
     return Site(device, ledger.with_suffix(".work"), AT_ONCE if device.startswith("cuda") else 1)
@@ -59,7 +55,7 @@ def execute(
     if site.at_once > 1 or (workers > 1 and len(others) > 1):
         taken = [unit for unit in others if site.at_once == 1 or unit.first.contender.classical]
         here = [unit for unit in others if site.at_once > 1 and not unit.first.contender.classical]
-        free = max(1, default_workers() - workers)
+        free = max(1, cores() - workers)
         with Workers(workers, ledger, site, on_job, start_method) as pool, host_threads(free):
             for unit in taken:
                 pool.submit(unit)

@@ -222,7 +222,6 @@ SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {"best": best, "best_ab
 
 
 def suite_jobs(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
-    """The jobs of all these suites."""
     makers = [lookup(SUITES, name, "suite") for name in suites]
     for names, known, what in (
         ((options.precision,), PRECISIONS, "precision"),

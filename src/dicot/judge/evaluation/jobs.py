@@ -53,7 +53,6 @@ class Job:
     own_protocol: AnyProtocol | None = None  # where it is not the registered one
 
     def scorer(self) -> AnyProtocol:
-        """The protocol itself."""
         return self.own_protocol or lookup(every_protocol(), self.protocol, "protocol")()
 
     @cached_property

@@ -271,7 +271,6 @@ def _score_network(
 
 
 def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:
-    """Embed the labelled cases of both parts."""
     assert split.test is not None
     train, test = labelled_cases(split.train), labelled_cases(split.test)
     embeddings = [model.transform(cases_for(model, part)) for part in (train, test)]

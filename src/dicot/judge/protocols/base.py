@@ -98,12 +98,10 @@ class Features:
 
     @property
     def x(self) -> Floats:
-        """Give the embeddings (N, F) as float64."""
         # A float32 lbfgs stops early, and the reference decision values are double precision.
         return self.stored.astype(np.float64, copy=False)
 
     def rows(self, index: Rows) -> "Features":
-        """Return the cases at `index`."""
         return Features(self.stored[index], self.y[index])
 
 
@@ -198,7 +196,7 @@ def fixed_per_class(y: Labels, count: int, seed: Seed) -> Rows:
     return _draw(y, [min(count, int(n)) for n in counts], seed)
 
 
-def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
+def stratified_cap(y: Labels, limit: int) -> Rows:
     """Draw at most `limit` rows with the classes in proportion, at least one of each.
 
     Shares are rounded by largest remainder. scikit-learn's stratified split refuses classes with one member.
@@ -215,7 +213,7 @@ def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
             take[np.argmax(share - take)] += 1
         else:
             take[np.argmax(np.where(take > 1, take - share, -np.inf))] -= 1
-    return _draw(y, take.tolist(), seed)
+    return _draw(y, take.tolist(), seed=0)
 
 
 def to_fit(train: Features, purpose: str) -> Features:

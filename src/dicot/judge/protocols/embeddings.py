@@ -19,25 +19,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
 from dicot.data.cases import pieces
-from dicot.judge.protocols.base import (
-    AUTHORS,
-    CLASSIFICATION_METRICS,
-    CLUSTERING_METRICS,
-    PER_SEED,
-    Features,
-    Floats,
-    Labels,
-    Protocol,
-    Rows,
-    Seed,
-    SubsetSeed,
-    check_classes,
-    classification_scores,
-    fixed_per_class,
-    stratified_fraction,
-    subset_seeds,
-    to_fit,
-)
+from dicot.judge.protocols import base
+from dicot.judge.protocols.base import Features, Floats, Labels, Protocol, Rows, Seed, SubsetSeed
 from dicot.model.fewlabels import FewLabelClassifier
 
 TOLERANCE, MAX_STEPS = 1e-4, 1_000_000  # of logistic regression; the tolerance is the published one
@@ -52,7 +35,7 @@ def fit_linear(train: Features, *, tolerance: float = TOLERANCE) -> Pipeline:
     The published tolerance ends short of the minimum, so where it ends is part of the protocol: another solver, or the
     minimum itself, gives up to 2 % of the cases another label. Hence the same solver for any number of cases.
     """
-    train = to_fit(train, "A linear probe")
+    train = base.to_fit(train, "A linear probe")
     # D-58: recent scikit-learn has no multi_class argument and would fit a multinomial model instead.
     one = LogisticRegression(C=1.0, solver="lbfgs", tol=tolerance, max_iter=MAX_STEPS)
     return make_pipeline(StandardScaler(), OneVsRestClassifier(one)).fit(train.x, train.y)
@@ -75,7 +58,6 @@ class RidgeScores:
         return scores[:, 0] if len(self.classes) == 2 else scores
 
     def predict(self, x: NDArray[np.floating[Any]]) -> Labels:
-        """Return the class with the highest score."""
         scores = self.decision_function(x)
         labels: Labels = self.classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
         return labels
@@ -88,7 +70,7 @@ def fit_ridge(train: Features) -> RidgeScores:
     is done in pieces, in float64, so that wide features take the memory of two such matrices. scikit-learn takes
     several times their own, and for many cases four times as long.
     """
-    train = to_fit(train, "A ridge probe")
+    train = base.to_fit(train, "A ridge probe")
     x, (n, f) = train.stored, train.stored.shape
     scaler = StandardScaler()
     for rows in pieces((n, f)):
@@ -133,7 +115,7 @@ def fit_ridge(train: Features) -> RidgeScores:
 
 def fit_forest(train: Features) -> Pipeline:
     """Standardise, then fit trees of any depth with balanced class weights, as published (D-36)."""
-    train = to_fit(train, "A forest probe")
+    train = base.to_fit(train, "A forest probe")
     # The number of threads does not change the forest.
     forest = RandomForestClassifier(TREES, class_weight="balanced_subsample", random_state=0, n_jobs=-1)
     return make_pipeline(StandardScaler(), forest).fit(train.x, train.y)
@@ -141,13 +123,13 @@ def fit_forest(train: Features) -> Pipeline:
 
 def fit_neighbours(train: Features) -> Pipeline:
     """Standardise by the labelled cases alone: only these count as known."""
-    check_classes(train, "Nearest neighbour")
+    base.check_classes(train, "Nearest neighbour")
     return make_pipeline(StandardScaler(), KNeighborsClassifier(n_neighbors=1)).fit(train.x, train.y)
 
 
 def semi_supervised(train: Features, rows: Rows, test: Features) -> Labels:
     """Fit a FewLabelClassifier to all cases and the labels of those in `rows`."""
-    check_classes(train.rows(rows), "A few-label classifier")
+    base.check_classes(train.rows(rows), "A few-label classifier")
     classes, numbers = np.unique(train.y[rows], return_inverse=True)
     y = np.full(len(train.y), -1)  # numbers, because -1 may be the name of a class
     y[rows] = numbers
@@ -164,7 +146,7 @@ class Classifier:
     words: str  # before the number of labels
     all: str = ""  # empty: no protocol of that name is registered
     about: str = ""
-    subsets: str = AUTHORS
+    subsets: str = base.AUTHORS
 
 
 CLASSIFIERS = {
@@ -187,7 +169,7 @@ CLASSIFIERS = {
         lambda train, rows, test: fit_neighbours(train.rows(rows)).predict(test.x),
         *("knn", "1-nearest neighbour among"),
         *("knn_all", "1-nearest neighbour among all training cases"),
-        PER_SEED,  # "averaged over five random seeds to mitigate sampling variance" (D-40)
+        base.PER_SEED,  # "averaged over five random seeds to mitigate sampling variance" (D-40)
     ),
     "semi": Classifier(semi_supervised, "semi", "FewLabelClassifier with all cases on"),
 }
@@ -200,7 +182,7 @@ class Probe(Protocol):
     the same ones in every run. "semi", the FewLabelClassifier, sees the other training cases too, without their labels.
     """
 
-    metrics = CLASSIFICATION_METRICS
+    metrics = base.CLASSIFICATION_METRICS
 
     def __init__(
         self,
@@ -238,14 +220,13 @@ class Probe(Protocol):
         return f"{known.words} {amount}, {drawn}"
 
     def subset_rows(self, y: Labels, seed: Seed) -> Rows:
-        """Draw the labelled cases."""
         if self.fraction is not None:
-            return stratified_fraction(y, self.fraction, seed)
-        return np.arange(len(y)) if self.per_class is None else fixed_per_class(y, self.per_class, seed)
+            return base.stratified_fraction(y, self.fraction, seed)
+        return np.arange(len(y)) if self.per_class is None else base.fixed_per_class(y, self.per_class, seed)
 
     def run_draws(self, y: Labels, seed: int) -> list[Rows]:
         """Draw the labelled cases of the run with this seed."""
-        return [self.subset_rows(y, one) for one in subset_seeds(self.subset_seed, seed, self.draws)]
+        return [self.subset_rows(y, one) for one in base.subset_seeds(self.subset_seed, seed, self.draws)]
 
     def on_subset(self, seed: SubsetSeed) -> Self:
         if not self.is_few:
@@ -256,7 +237,9 @@ class Probe(Protocol):
 
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
         predicted = CLASSIFIERS[self.classifier].predicted
-        return [classification_scores(test.y, predicted(train, rows, test)) for rows in self.run_draws(train.y, seed)]
+        return [
+            base.classification_scores(test.y, predicted(train, rows, test)) for rows in self.run_draws(train.y, seed)
+        ]
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
         draws = self.score_draws(train, test, seed=seed)
@@ -274,12 +257,12 @@ class KMeansClustering(Protocol):
     A single start, as in the paper: one run is noisy, so average over seeds. The training embeddings play no part.
     """
 
-    metrics = CLUSTERING_METRICS
+    metrics = base.CLUSTERING_METRICS
     name = "clustering"
     description = "k-means on the test embeddings against the labels (NMI, ARI)"
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
-        check_classes(test, "Clustering")
+        base.check_classes(test, "Clustering")
         n_clusters = len(set(test.y.tolist()))
         x = StandardScaler().fit_transform(test.x)
         model = KMeans(n_clusters, init="k-means++", n_init=1, max_iter=300, random_state=seed)

@@ -107,8 +107,6 @@ def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tu
 
 
 def report_facts(data: pd.DataFrame) -> dict[str, object]:
-    """Say what the numbers are made of."""
-
     def listed(values: Iterable[str]) -> str:
         return ", ".join(sorted({value for value in values if value})) or "not said"
 
@@ -282,7 +280,6 @@ def best(request: Request) -> Parts:
 
 
 def by_protocol(request: Request, brief: bool = False) -> Parts:
-    """Show every protocol and metric by itself."""
     scored = request.data[~request.data.metric.isin(COSTS)]
     for protocol in sorted(scored.protocol.unique(), key=frame.natural):
         own = scored[scored.protocol == protocol]

@@ -72,7 +72,6 @@ def write_evaluation(
 
 
 def protocol_texts(data: pd.DataFrame) -> dict[str, str]:
-    """Say what each protocol of the scores is."""
     known = every_protocol()
     return {name: known[name]().description for name in data.protocol.unique() if name in known}
 

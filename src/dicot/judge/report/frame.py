@@ -148,7 +148,6 @@ def seed_averages(runs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def metric_of(runs: pd.DataFrame) -> pd.Series:
-    """Give the metric of each column."""
     return runs.drop_duplicates("column").set_index("column").metric.map(find_metric)
 
 
@@ -178,7 +177,6 @@ def direction(metric: Metric) -> int:
 
 
 def contender_of(runs: pd.DataFrame) -> dict[str, str]:
-    """By line."""
     return dict(zip(runs.line, runs.contender, strict=True))
 
 

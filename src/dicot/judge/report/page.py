@@ -108,7 +108,6 @@ def to_document(title: str, facts: Facts, banner: str, parts: Sequence[Part]) ->
 
 
 def _opening(parts: Sequence[Part]) -> tuple[Sequence[str], Sequence[Part]]:
-    """Part the opening's sentences from the other parts."""
     return (parts[0].lead, parts[1:]) if parts and not parts[0].title else ((), parts)
 
 

@@ -147,7 +147,6 @@ def evaluation_table(data: pd.DataFrame, fixed: Sequence[str] = (), descriptions
 
 
 def data_set_table(runs: pd.DataFrame) -> Table:
-    """Show the mean of every line on every data set."""
     frame.require_controls(runs, "Scores per data set")
     few = runs.column.nunique() <= MANY_SETS
     about = frame.note(
@@ -202,7 +201,6 @@ class Block:
 
     @property
     def unit(self) -> str:
-        """What a column is."""
         return "data set(s)" if self.runs.metric.nunique() == 1 else "pair(s) of data set and metric"
 
     @property

@@ -36,7 +36,6 @@ class Table:
     about: Mapping[str, str] = field(default_factory=dict)  # what a row is, by its name, where that needs a word
 
     def turned(self, corner: str) -> "Table":
-        """Exchange rows and columns."""
         return Table(self.cells.T.rename_axis(index=corner, columns=None), self.note)
 
     def part(self, columns: slice) -> "Table":
@@ -45,12 +44,10 @@ class Table:
 
     @property
     def corner(self) -> str:
-        """The heading of the first column."""
         return str(self.cells.index.name)
 
     @property
     def columns(self) -> list[str]:
-        """The headings of all others."""
         return [str(name) for name in self.cells.columns]
 
     def rows(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -67,7 +64,6 @@ class Table:
 def text_table(
     corner: str, rows: Iterable[tuple[str, Sequence[Cell | str]]], columns: Sequence[str], note: str
 ) -> Table:
-    """Make a table of (name, cells)."""
     named = [(name, list(row)) for name, row in rows]
     index = pd.Index([name for name, _ in named], name=corner, dtype=object)
     return Table(pd.DataFrame([row for _, row in named], index, list(columns), dtype=object), note)

@@ -14,19 +14,9 @@ from dicot.core.errors import ExportError, InputError
 from dicot.core.storage import OPEN, check_writable, with_hash, write_atomic
 from dicot.data.cases import Array
 from dicot.data.preparation import Preparation
+from dicot.model import deployed
 from dicot.model.classifier import TimeSeriesClassifier
-from dicot.model.deployed import (
-    ABOUT,
-    ANY_CHANNELS,
-    FORMAT,
-    FORMAT_VERSION,
-    INPUT,
-    MARK,
-    PROBABILITIES,
-    SEAL,
-    VECTORS,
-    OnnxEmbedder,
-)
+from dicot.model.deployed import PROBABILITIES, VECTORS
 from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
@@ -84,8 +74,8 @@ def export_onnx(
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
     parts = _parts_of(model, classifier)
-    data = with_hash(_model(parts).SerializeToString(), MARK)
-    made = OnnxEmbedder(path, data=data)
+    data = with_hash(_model(parts).SerializeToString(), deployed.MARK)
+    made = deployed.OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
     if not difference <= TOLERANCE:
         raise ExportError(
@@ -118,9 +108,8 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
 
 
 def _model(parts: _ModelParts) -> Any:
-    """Return the whole graph."""
     graph = Graph()
-    x, usable = prepare(graph, INPUT, parts.preparation)
+    x, usable = prepare(graph, deployed.INPUT, parts.preparation)
     z = composed(graph, x, parts.composition, lambda values: pooled(graph, values, parts.encoder, parts.pooling))
     outputs = {VECTORS: z}
     if parts.head is not None:
@@ -129,21 +118,20 @@ def _model(parts: _ModelParts) -> Any:
         told = graph.add("Where", usable, value, single(np.nan))
         graph.nodes.append(graph.onnx.helper.make_node("Identity", [told], [name]))
     about = _about(parts)
-    n_channels = about["n_channels"] or ANY_CHANNELS
+    n_channels = about["n_channels"] or deployed.ANY_CHANNELS
     shapes = {VECTORS: ("batch", about["n_features"]), PROBABILITIES: ("batch", len(about["classes"]))}
     model = graph.finish(
-        {INPUT: ("batch", n_channels, "time")},
+        {deployed.INPUT: ("batch", n_channels, "time")},
         {name: shapes[name] for name in outputs},
         producer_name="dicot",
         producer_version=__version__,
-        doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {n_channels}, time).",
+        doc_string=f"{about['vector']} Input {deployed.INPUT!r}: raw windows (batch, {n_channels}, time).",
     )
-    graph.onnx.helper.set_model_props(model, {ABOUT: json.dumps(about), SEAL: OPEN})
+    graph.onnx.helper.set_model_props(model, {deployed.ABOUT: json.dumps(about), deployed.SEAL: OPEN})
     return model
 
 
 def _about(parts: _ModelParts) -> dict[str, Any]:
-    """Return what the file says of itself."""
     preparation, composition = parts.preparation, parts.composition
     beside = {
         "the vector of the encoder in the box": composition.box,
@@ -155,8 +143,8 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
     named = [name for name, part in beside.items() if part is not None]
     encoder = f"{type(parts.encoder).__name__} ({parts.trained}), pooled by {parts.pooling}"
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format": deployed.FORMAT,
+        "format_version": deployed.FORMAT_VERSION,
         "library_version": __version__,
         "vector": f"{', '.join([encoder, *named])}.",
         "n_features": composition.dim(pooled_dim(parts.encoder, parts.pooling)),
@@ -167,7 +155,7 @@ def _about(parts: _ModelParts) -> dict[str, Any]:
     }
 
 
-def _compare(made: OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, tuple[int, ...]]:
+def _compare(made: deployed.OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, tuple[int, ...]]:
     """Return the largest relative difference from torch over random windows, and their lengths."""
     preparation = replace(parts.preparation, layout="nct")
     differences, lengths = [], []
@@ -176,7 +164,7 @@ def _compare(made: OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, 
         right = {VECTORS: embed(parts.encoder, cases, pooling=parts.pooling, composer=parts.composition, device="cpu")}
         if parts.head is not None:
             right[PROBABILITIES] = parts.head.predict_proba(right[VECTORS])
-        for values, got in zip(right.values(), made.session.run(list(right), {INPUT: x}), strict=True):
+        for values, got in zip(right.values(), made.session.run(list(right), {deployed.INPUT: x}), strict=True):
             apart, size = (np.linalg.norm(rows, axis=1) for rows in (got - values, values))
             differences.append(np.max(apart / np.maximum(size, np.finfo(np.float32).tiny)))
         lengths.append(x.shape[2])

@@ -32,7 +32,6 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:
-    """Make the registered encoder with these constructor arguments."""
     kind = lookup(ENCODERS, name, "encoder")
     try:
         return kind(**config)
@@ -41,7 +40,6 @@ def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:
 
 
 def encoder_name(encoder: Encoder) -> str:
-    """Return the registry key of an encoder's class."""
     for name, kind in ENCODERS.items():
         if type(encoder) is kind:
             return name

@@ -49,7 +49,6 @@ class FCN(Encoder):
         return {f"layer{number}": features for number, features in enumerate(self._layers(x))}
 
     def stages(self) -> list[list[nn.Parameter]]:
-        """Return each convolution with its BatchNorm."""
         pairs = zip(self.convs, self.norms, strict=True)
         return [[*conv.parameters(), *norm.parameters()] for conv, norm in pairs]
 

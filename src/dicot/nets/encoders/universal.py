@@ -91,7 +91,6 @@ class Universal(Encoder):
         return compute
 
     def stages(self) -> list[list[nn.Parameter]]:
-        """Return each convolution with its BatchNorm."""
         return [[*conv.parameters(), *norm.parameters()] for conv, norm in self._pairs()]
 
     def check_shape(self, shape: Sequence[int]) -> None:
