@@ -125,6 +125,11 @@ export class Renderer {
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows.subarray(0, first[LAYERS]), gl.DYNAMIC_DRAW);
   }
 
+  /** How many points are not hidden. */
+  get count(): number {
+    return this.first[LAYERS];
+  }
+
   /** 256 colours of four bytes. */
   setPalette(palette: Uint8Array): void {
     const { gl } = this;
