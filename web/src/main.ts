@@ -28,7 +28,7 @@ import { startWhy } from "./why";
 
 /** A handle for tests and for the browser's console. */
 export interface Handle {
-  /** Fulfilled when the map is drawn; rejected with the sentence that the page shows. */
+  /** Fulfilled when the map is drawn, though #map is aria-busy as long as points are missing; rejected with the sentence that the page shows. */
   ready: Promise<void>;
   /** Where a window's point is, in pixels of the browser window. */
   screen(row: number): { x: number; y: number };

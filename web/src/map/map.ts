@@ -27,8 +27,9 @@ const LEGEND = 212; // pixels on the left of a wide map that the legend covers
 const STILL = 4; // pixels that a click may move
 const SETTLED = 150; // milliseconds after which a movement is over
 const FLUID = 40; // milliseconds that a frame may take
-const LATER = 80; // milliseconds after an act that all points are drawn, when the rest of the page has changed
-const FIRST = 40_000; // points of the first frame, before it is known how long they take
+const LATER = 120; // milliseconds after an act that all points are drawn, when the rest of the page has changed
+const FIRST = 40_000; // points that a frame draws before it is known how long they take
+const LEAST = 5_000; // points that it always draws
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -53,9 +54,10 @@ export class PointMap {
   private readonly held = new Map<number, [number, number]>();
   private scheduled = false;
   private stale = false; // whether the points must be drawn anew
+  private moved = false; // whether the marks must be drawn anew
   private quiet = false; // whether what is seen of them may stay until all are drawn
   private rest = 0; // the timer that ends a movement; 0 while nothing moves
-  private share = 1; // of the points that a frame has time for
+  private budget = FIRST; // points that a frame has time for
   private pieces = 0; // the frame that will draw the next piece of the whole picture; 0 where it is whole
   private drawnAt = 0;
   private flight = 0;
@@ -70,6 +72,7 @@ export class PointMap {
     this.renderer = new Renderer(this.discs);
     this.discs.addEventListener("webglcontextlost", (event) => event.preventDefault());
     this.discs.addEventListener("webglcontextrestored", () => {
+      cancelAnimationFrame(this.pieces);
       this.renderer = new Renderer(this.discs);
       this.upload();
     });
@@ -94,7 +97,6 @@ export class PointMap {
     this.points = points;
     this.grid = new Grid(points);
     const n = points.length / 2;
-    this.share = Math.min(1, FIRST / n);
     this.colours = new Uint8Array(n).fill(NONE);
     this.hidden = new Uint8Array(n);
     this.states = new Uint8Array(n);
@@ -111,7 +113,7 @@ export class PointMap {
   setHidden(hidden: Uint8Array): void {
     this.hidden = hidden;
     for (let row = 0; row < hidden.length; row++) this.states[row] = (this.states[row] & ~HIDDEN) | (hidden[row] ? HIDDEN : 0);
-    this.uploadLooks();
+    this.uploadLooks(false, false);
   }
 
   setSelection(rows: number[]): void {
@@ -128,7 +130,7 @@ export class PointMap {
   private flag(flag: number, rows: number[], quiet: boolean): void {
     for (let row = 0; row < this.states.length; row++) this.states[row] &= ~flag;
     for (const row of rows) this.states[row] |= flag;
-    this.uploadLooks(quiet);
+    this.uploadLooks(quiet, false);
   }
 
   setMarks(marks: Partial<Marks>): void {
@@ -189,8 +191,9 @@ export class PointMap {
     return this.grid.nearest(this.camera.x, this.camera.y, 4, this.hidden);
   }
 
-  /** Draws at the next frame: points and marks, or the marks alone. */
-  private redraw(points = true, quiet = false): void {
+  /** Draws at the next frame: points, marks, or both. */
+  private redraw(points = true, quiet = false, marks = !quiet): void {
+    this.moved ||= marks;
     if (points) {
       this.quiet = quiet && (this.quiet || !this.stale);
       this.stale = true;
@@ -201,7 +204,7 @@ export class PointMap {
     requestAnimationFrame((now) => {
       this.scheduled = false;
       if (this.stale && !(this.quiet && this.pieces !== 0)) this.drawPoints(now);
-      this.drawMarks();
+      if (this.moved) this.drawMarks();
     });
   }
 
@@ -215,9 +218,15 @@ export class PointMap {
     this.redraw();
   }
 
-  private adapt(took: number): void {
+  private adapt(took: number, growth = 1.15): void {
     if (took > SETTLED * 4) return; // the pointer rested
-    this.share = Math.min(1, Math.max(0.08, this.share * (took > FLUID ? 0.6 : 1.15)));
+    if (took > FLUID) this.budget = Math.max(LEAST, 0.6 * Math.min(this.budget, this.renderer.count));
+    else if (this.share < 1) this.budget *= growth; // where all are drawn, nobody knows how many more could be
+  }
+
+  /** The part of the points that a frame has time for. */
+  private get share(): number {
+    return Math.min(1, this.budget / Math.max(1, this.renderer.count));
   }
 
   private upload(): void {
@@ -225,9 +234,9 @@ export class PointMap {
     this.uploadLooks();
   }
 
-  private uploadLooks(quiet = false): void {
+  private uploadLooks(quiet = false, marks = !quiet): void {
     this.changed = true;
-    this.redraw(true, quiet);
+    this.redraw(true, quiet, marks);
   }
 
   private resize(): void {
@@ -239,6 +248,7 @@ export class PointMap {
       canvas.width = Math.max(1, Math.round(width * devicePixelRatio));
       canvas.height = Math.max(1, Math.round(height * devicePixelRatio));
     }
+    this.redraw();
     this.drawPoints(performance.now()); // at once: a canvas of another size is empty
     this.drawMarks();
   }
@@ -263,7 +273,7 @@ export class PointMap {
     cancelAnimationFrame(this.pieces);
     this.pieces = 0;
     const slow = this.rest === 0 && this.share < 1;
-    if (!slow || !this.quiet) this.renderer.sketch(slow ? this.share / 2 : this.share); // the page changes too
+    if (!slow || !this.quiet) this.renderer.sketch(slow ? this.share / 3 : this.share); // the page changes too
     if (slow) this.complete(now + LATER);
     else if (this.rest === 0) this.place.setAttribute("aria-busy", "false");
   }
@@ -275,7 +285,7 @@ export class PointMap {
     const step = (now: number): void => {
       this.pieces = requestAnimationFrame(step);
       if (now < from || this.renderer.busy) return;
-      if (last > from) this.adapt(now - last);
+      if (last > from) this.adapt(now - last, now - last < FLUID / 2 ? 2 : 1.15);
       last = now;
       if (!this.renderer.more(this.share)) return;
       cancelAnimationFrame(this.pieces);
@@ -287,6 +297,7 @@ export class PointMap {
   }
 
   private drawMarks(): void {
+    this.moved = false;
     const pen = this.overlay.getContext("2d");
     if (pen === null) return;
     const look = getComputedStyle(this.overlay);

@@ -125,6 +125,11 @@ export class Renderer {
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows.subarray(0, first[LAYERS]), gl.DYNAMIC_DRAW);
   }
 
+  /** How many points are not hidden. */
+  get count(): number {
+    return this.first[LAYERS];
+  }
+
   /** 256 colours of four bytes. */
   setPalette(palette: Uint8Array): void {
     const { gl } = this;
@@ -152,7 +157,7 @@ export class Renderer {
       const count = first[layer + 1] - first[layer];
       if (count > 0) this.points(first[layer], Math.ceil(share * count));
     }
-    this.fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    this.send();
   }
 
   /** Begins a whole picture, of which nothing is seen before `more` has drawn the last point. */
@@ -179,8 +184,7 @@ export class Renderer {
       gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
     }
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
-    this.fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
-    gl.flush();
+    this.send();
     return this.drawn === all;
   }
 
@@ -188,6 +192,13 @@ export class Renderer {
   get busy(): boolean {
     const { gl, fence } = this;
     return fence !== null && gl.getSyncParameter(fence, gl.SYNC_STATUS) === gl.UNSIGNALED;
+  }
+
+  private send(): void {
+    const { gl } = this;
+    gl.deleteSync(this.fence);
+    this.fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    gl.flush();
   }
 
   private points(first: number, count: number): void {
