@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
@@ -85,7 +86,8 @@ def serve(
     if open_browser:
         webbrowser.open(address)  # it listens already: a browser that is quick waits
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        with threadpool_limits(1):  # a browser without a GPU draws on the same cores
+            uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:  # uvicorn has ended by itself and hands the signal on
         pass
     finally:
