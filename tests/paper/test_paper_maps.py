@@ -34,7 +34,7 @@ def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, monkey
     assert set(maps.points) == {*METHODS, *CONTROLS} - set(NOT_IN_PAPER)
     assert {points.shape for points in maps.points.values()} == {(12, 2)}
     assert (maps.data_set, maps.seed, maps.steps) == ("waves", 1, 2) and maps.labels.tolist() == [1, 0, 2] * 4
-    (part,) = maps_part(newest(frame([]), path))
+    (part,) = maps_part(newest(frame([]), tmp_path))
     assert part.title == "Maps of the test part of waves" and "A trial: every training had 2 steps." in part.text
     assert "t-SNE of 12 cases" in part.text and "seed 1" in part.text
     figure = part.figures["figure5"]()
