@@ -11,18 +11,17 @@ from dicot.judge.report import figures as plots
 from dicot.judge.report import frame
 from dicot.judge.report.benchmark import times
 from dicot.judge.report.page import Part, slug
-from dicot.judge.report.scores import failures, score_table, seconds_text, seeds_text, standings
+from dicot.judge.report.scores import failures, score_table, seeds_text, standings
 from dicot.judge.report.stats import friedman_text
-from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, text_table
+from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell
 from dicot.paper import times as alone
 from dicot.paper.drawings import power_curves, reference_curves, sub_blocks
 from dicot.paper.grid import EXPECTED, grid, paper_ranks, side_by_side
 from dicot.paper.numbers import AVERAGE, COUNTS, LARGE, METHODS, NAMES, printed, printed_hours, printed_names
-from dicot.paper.tables import FAMILIES, RANKS, Records, number_cell, without_loss
+from dicot.paper.tables import FAMILIES, RANKS, Records, number_cell
 from dicot.use.projection import read_maps
 
 HERO = NAMES["dicot"]
-SPLITS = {"Global Fixed Splits (k) -> ": "k fixed", "Uniform Splits Sampling (k_{max}) -> ": "k from 2 to k_max"}
 UNTRAINED = "no batches"
 TIMES = {"step_ms": ("Time per step", "milliseconds per step"), "peak_mib": ("Memory", "peak memory in MiB")}
 
@@ -169,40 +168,7 @@ def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part
     return Part(title, table, figures, text)
 
 
-def splits_part(records: Records, suite: str) -> Iterator[Part]:
-    """Figure 7: the number of sub-blocks against the time to fit, and against the time of a step."""
-    yield from _splits_by_fit(records, suite)
-    yield from alone.splits_parts(records.beside)
-
-
-def _splits_by_fit(records: Records, suite: str) -> Iterator[Part]:
-    """Sum the times to fit over every data set that all variants have."""
-    data = records.of(suite)
-    own = data[data.contender.str.startswith(tuple(SPLITS)) & (data.schedule == frame.PAPER_SCHEDULE)]
-    own = own[own.error.isna()].drop_duplicates(["contender", "source", "seed"], keep="last")
-    if own.empty:
-        return
-    seconds = own.groupby(["contender", "source"]).seconds.agg(lambda s: s.mean(skipna=False)).unstack()
-    one_device = own.groupby("source").on.nunique() == 1
-    shared = seconds.columns[seconds.notna().all() & one_device.reindex(seconds.columns)]
-    devices = sorted(set(own.on[own.source.isin(shared)]))
-    if len(devices) != 1:
-        found = "there is no data set on which each of these variants ran alone on one device with a name"
-        why = f"these runs are of {' and '.join(devices)}, which do not compare" if devices else found
-        yield Part("", text=f"Not measured: {why}. The paper prints no numbers for this figure.")
-        return
-    total = seconds[shared].sum(axis=1)
-    counts = sorted({name.rpartition(" ")[2] for name in total.index}, key=frame.natural)
-    curves = {
-        words: [float(total.get(start + count, math.nan)) for count in counts]
-        for start, words in SPLITS.items()
-        if any(start + count in total.index for count in counts)
-    }
-    rows = ((words, [seconds_text(value) if value == value else "" for value in row]) for words, row in curves.items())
-    about = (
-        f"Time to fit, summed over {len(shared)} data set(s) that all {len(seconds)} variants have, mean over seeds, "
-        f"on {devices[0]}, where each run was alone. {HERO} is k from 2 to k_max = 10. The paper prints no numbers for "
-        f"this figure. {without_loss(own[own.source.isin(shared)])}"
-    )
-    figure = partial(reference_curves, curves, counts, "sub-blocks (k or k_max)", "seconds to fit, all data sets")
-    yield Part("", text_table("sub-blocks", rows, counts, about), {"figure7": figure})
+def splits_part(records: Records) -> Iterator[Part]:
+    """Figure 7: the time of a step against the number of sub-blocks."""
+    parts = list(alone.splits_parts(records.beside))
+    yield from parts or [Part("", text="Not measured: there is no file times.csv beside the records.")]

@@ -168,9 +168,9 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "figure7": Exhibit(
         "Training time against the number of sub-blocks",
-        "Time to fit Di-COT, summed over all families of data sets, by the number of sub-blocks.",
+        "What a training step of Di-COT takes, by the number of sub-blocks.",
         figures.splits_part,
-        ("extended_ablation",),
+        source="runs that were alone on their device (`python -m benchmarks.alone`)",
     ),
     **{
         f"table{number}": Exhibit(

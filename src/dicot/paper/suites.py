@@ -1,12 +1,13 @@
 """The paper's experiments: its variants, data sets and seeds, every table and figure as a suite of jobs, stand-ins."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
-from dicot.data.datasets import card, family_of, is_here, is_path, stand_ins, transfer_channels
+from dicot.data.datasets import DATASETS, card, family_of, is_here, is_path, stand_ins, transfer_channels
 from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import suites as who
 from dicot.judge.bench.suites import SUITES, Entry, Pair, SuiteOptions, suite_jobs, whole
@@ -33,6 +34,8 @@ ONE_SEED = (1,)
 REPEATED = (PAPER_METHOD, "catt", "ts2vec", *CONTROLS)  # on the archives, where all others have one seed
 PRECISION = {"large": "tf32"}  # of trainings by family; float32 on the archives, as the paper's
 SMOKE_STEPS = 10
+# TNC with its own neighbourhoods (D-18), on sets with so many channels of training cases or fewer: 24 tests each.
+TESTED, TESTED_CHANNELS = ("tnc with ADF", "tnc", {"adf": True}), 100
 KNN = ("knn_5", "knn_10", "knn_50", "knn_100", "knn_500")
 
 # The paper leaves out the sets with missing values (UCR) and two of the largest (UEA): 124 and 28 remain.
@@ -136,12 +139,12 @@ def transfer(options: SuiteOptions) -> list[Job]:
 
 def ucr(options: SuiteOptions) -> list[Job]:
     """Linear probes on the univariate archive."""
-    return cross("ucr", _probed(), _archive(options, PAPER_UCR, "uea"), archive_seeds, options)
+    return _on_archive("ucr", _archive(options, PAPER_UCR, "uea"), options)
 
 
 def uea(options: SuiteOptions) -> list[Job]:
     """Linear probes on the multivariate archive."""
-    return cross("uea", _probed(), _archive(options, PAPER_UEA, "ucr"), archive_seeds, options)
+    return _on_archive("uea", _archive(options, PAPER_UEA, "ucr"), options)
 
 
 def ablation(options: SuiteOptions) -> list[Job]:
@@ -195,6 +198,14 @@ def _end_to_end(protocol: str) -> list[Entry]:
 def _probed() -> list[Entry]:
     baselines = who.classical("linear", raw=("forest",), others=("ridge",), without=NOT_IN_PAPER)
     return [*_compared("linear"), *baselines]
+
+
+def _on_archive(suite: str, pairs: list[Pair], options: SuiteOptions) -> list[Job]:
+    """Everybody on these sets, and TNC as its authors run it where its tests end within minutes."""
+    sizes = ((pair, known.sizes) for pair in pairs if (known := DATASETS.registered(pair[0].name)) is not None)
+    few = [pair for pair, own in sizes if own and (own.n_train or math.inf) * (own.n_channels or 1) <= TESTED_CHANNELS]
+    jobs = cross(suite, _probed(), pairs, archive_seeds, options)
+    return [*jobs, *cross(suite, [(Contender(*TESTED), ("linear",))], few, ONE_SEED, options)]
 
 
 def _archive(options: SuiteOptions, own: Sequence[str], other: str) -> list[Pair]:

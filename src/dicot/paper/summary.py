@@ -16,7 +16,7 @@ from dicot.judge.report.tables import Table, signed, text_table
 from dicot.paper.grid import column_of, of_the_paper
 from dicot.paper.numbers import ARCHIVES, AVERAGE, LARGE, NAMES, VARIANTS, paper_tables, printed
 from dicot.paper.tables import Records
-from dicot.paper.times import measured, standing
+from dicot.paper.times import measured, said, standing
 
 FEWEST_SETS = 6  # with fewer the signed-rank test cannot reach 5 %, whatever the gaps
 HERO, RIVAL, CONTROL = "dicot", "catt", "calibrated"
@@ -113,7 +113,7 @@ def _methods(records: Records) -> Iterator[Finding]:
 
 def _variants(records: Records) -> Iterator[Finding]:
     for question, pairs in VARIED.items():
-        for suite, who, other, said in pairs:
+        for suite, who, other, variant in pairs:
             theirs, data = paper_tables()[VARIANTS[suite]], records.of(suite)
             data = data[(data.metric == "accuracy") & (data.protocol == "linear") & (data.source == data.target)]
             data = data[of_the_paper(data) & data.schedule.isin(("", PAPER_SCHEDULE))]
@@ -124,7 +124,7 @@ def _variants(records: Records) -> Iterator[Finding]:
                 paper = float(theirs[who][column] - theirs[base][column]) if column in theirs[base] else math.nan
                 gaps = _gaps(data[family == place], who, other)
                 exact = all(column_of(*pair).exact for pair in gaps.index)
-                yield from _finding(question, said, NAMES[HERO], words, paper, gaps, not exact)
+                yield from _finding(question, variant, NAMES[HERO], words, paper, gaps, not exact)
 
 
 def _gaps(data: pd.DataFrame, who: str, other: str) -> pd.Series:
@@ -199,13 +199,13 @@ def _speed(beside: Path | None) -> str:
     told = [f"On {device}: {words}" for device in rows.device.unique() if (words := standing(rows, device))]
     for (device, name), own in rows[(rows.question == "batches")].groupby(["device", "data_set"], sort=False):
         table = own.pivot_table("step_ms", "batch_size", "contender").reindex(columns=[HERO, RIVAL]).dropna()
-        ratios = [f"{ratio:.2g} at {size}" for size, ratio in (table[RIVAL] / table[HERO]).items()]
+        ratios = [f"{said(ratio)} at {size}" for size, ratio in (table[RIVAL] / table[HERO]).items()]
         if ratios:
             told.append(
-                f"On {name}, {device}, a step of CaTT takes so many of Di-COT's by batch size: {', '.join(ratios)}."
+                f"How many times as long a step of CaTT takes on {name}, {device}, by batch size: {', '.join(ratios)}."
             )
-    said = "The paper: the lowest training time of all, and CaTT more than twice as slow at a batch size of 64."
-    return " ".join([*(told or ["Not measured: there is no file times.csv beside the records."]), said])
+    paper = "The paper: the lowest training time of all, and CaTT more than twice as slow at a batch size of 64."
+    return " ".join([*(told or ["Not measured: there is no file times.csv beside the records."]), paper])
 
 
 def _unsaid(records: Records, exhibits: Sequence[str]) -> Iterator[str]:
