@@ -9,6 +9,8 @@ from dicot.methods import build_method
 from dicot.nets.encoders import FCN, build_encoder
 from tests.contracts.promises import PROMISES, REGISTRIES, SLOW, Promise
 
+COMPILED = ("hydra-multirocket",)  # for a minute at first use
+
 
 def names(registry: str) -> list[str]:
     """All registered names; of the archives, of which there are many alike, the set that comes with the library."""
@@ -39,7 +41,7 @@ def _small_forests(monkeypatch):
             name,
             promise,
             id=f"{registry}-{name}-{promise.__name__}",
-            marks=[pytest.mark.slow] if promise in SLOW else [],
+            marks=[pytest.mark.slow] if promise in SLOW or name in COMPILED else [],
         )
         for registry in REGISTRIES
         for name in names(registry)

@@ -16,8 +16,8 @@ from dicot.paper.drawings import power_curves, reference_curves
 from dicot.paper.numbers import METHODS, NAMES, printed_hours
 
 TIMES = {"question": str, "contender": str, "data_set": str, "batch_size": int, "time_steps": int, "precision": str}
-TIMES |= {"device": str, "warm_up": float, "timed": float, "step_ms": float, "host_ms": float, "seconds": float}
-TIMES |= {"peak_mib": float, "passes": float, "encoded": float, "error": str}
+TIMES |= {"device": str, "warm_up": float, "timed": float, "step_ms": float, "host_ms": float, "peak_mib": float}
+TIMES |= {"passes": float, "encoded": float, "error": str}
 EXPONENTS = {"what": str, "method": str, "quantity": str, "size": int, "ms": float, "paper": float, "base": str}
 EXPONENTS |= {"precision": str, "device": str}
 RUN = ["question", "contender", "data_set", "batch_size", "device"]
@@ -54,32 +54,22 @@ def _stem(device: object) -> str:
     return slug(str(device)).lower() if not str(device).startswith("cpu") else "cpu"
 
 
-def _place(rows: pd.DataFrame, column: str, unit: str) -> str:
+def _place(rows: pd.DataFrame) -> str:
     """Say where Di-COT stands among the methods on one data set."""
-    times = rows.set_index("contender")[column].dropna().sort_values()
+    times = rows.set_index("contender").step_ms.dropna().sort_values()
     if "dicot" not in times or len(times) < 2:
         return ""
     place, best = int(times.index.get_loc("dicot")) + 1, str(times.index[0])
     slower = f"number {place} of {len(times)}; {NAMES[best]} needs {said(times.iloc[0])}"
     order = f"the fastest of {len(times)}" if place == 1 else slower
-    return f"{said(times['dicot'])} {unit} on {rows.data_set.iloc[0]} ({order})"
+    return f"{said(times['dicot'])} ms on {rows.data_set.iloc[0]} ({order})"
 
 
 def standing(rows: pd.DataFrame, device: str) -> str:
-    """Say how fast Di-COT is on a device beside the others, by the step and by the run."""
+    """Say in a sentence how fast Di-COT is on a device beside the others."""
     own = rows[(rows.question == "methods") & (rows.device == device)]
-    parts = [part for _, part in own.groupby("data_set", sort=False)]
-    steps, runs = (
-        ", ".join(filter(None, (_place(part, column, unit) for part in parts)))
-        for column, unit in (("step_ms", "ms"), ("seconds", "s"))
-    )
-    if not steps:
-        return ""
-    count = int((own.warm_up + own.timed).max())
-    return (
-        f"A step of {NAMES['dicot']} takes {steps}. A run of {count} steps, with the set-up that it needs once, "
-        f"takes {runs}."
-    )
+    told = [words for _, part in own.groupby("data_set", sort=False) if (words := _place(part))]
+    return f"A step of {NAMES['dicot']} takes {', '.join(told)}." if told else ""
 
 
 def methods_parts(folder: Path | None) -> Iterator[Part]:
