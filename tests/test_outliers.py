@@ -67,6 +67,8 @@ def test_distances_as_all_pairs_have_them(metric, standardise):
         model = EmbeddingOutlierDetector(metric=metric, standardise=standardise, n_neighbors=4, distance=distance)
         model.fit(x, held_out=np.arange(90) >= 60)
         np.testing.assert_allclose(-model.score_samples(new), expected, rtol=1e-9)
+        alone = np.concatenate([model.score_samples(new[row : row + 1]) for row in range(len(new))])
+        np.testing.assert_array_equal(alone, model.score_samples(new))
 
 
 def test_equal_cases_have_distance_zero_and_finite_scores():

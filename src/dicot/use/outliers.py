@@ -28,6 +28,7 @@ ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
 KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
 SMALLEST_SPREAD = 1e-9  # of groups
+AT_ONCE = 1 << 19  # numbers of a reference that a single case is compared with directly
 # "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
 DISTANCES = {"kth": None, "mean": None, "relative": None}
 
@@ -194,8 +195,17 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _scaled(self, X: Floats) -> Floats:
         """Return cases as distances are taken of them; for the cosine of length 1, or 0 where all features are 0."""
-        X = self._scaler.transform(X)
+        if self.standardise:  # as the scaler itself does, whose checks take longer than the rest of a single case
+            X = (X - self._scaler.mean_.astype(X.dtype)) / self._scaler.scale_.astype(X.dtype)
         return normalize(X) if self.metric == "cosine" else X
+
+    def _near(self, z: Floats) -> Rows:
+        """Return (N, k) the nearest cases of the reference; of a single case, as in a stream, without a search."""
+        if len(z) > 1 or self._reference.size > AT_ONCE:
+            return np.asarray(self._search.kneighbors(z, return_distance=False))
+        difference = self._reference - z.astype(np.float64)
+        squares = np.einsum("nf,nf->n", difference, difference)
+        return np.argpartition(squares, self.n_neighbors - 1)[None, : self.n_neighbors]
 
     def _distances(self, z: Floats, near: Rows) -> Floats:
         """Return (N, k) distances of scaled cases to these cases of the reference, in ascending order.
@@ -238,7 +248,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         out = np.empty(len(rows))
         for part in pieces((len(rows), X.shape[1])):
             z = self._scaled(X[rows[part]])
-            near = self._search.kneighbors(z, return_distance=False)
+            near = self._near(z)
             away = self._distances(z, near)
             out[part] = -away[:, -1] if self.distance == "kth" else -away.mean(axis=1) / self._around[near].mean(axis=1)
         return out
