@@ -17,6 +17,7 @@ from dicot.judge.report.frame import frame
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
 from dicot.paper import times
+from dicot.paper.summary import _speed
 from dicot.paper.page import paper_markdown
 from dicot.train.recipe import Recipe
 
@@ -76,7 +77,7 @@ def rows():
 def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tmp_path):
     (tmp_path / "times.csv").write_bytes(as_csv(rows()))
     text = paper_markdown(frame([]), tmp_path, only=["figure1", "table7", "figure6", "figure7"])
-    assert "Di-COT takes on hapt 4 ms a step, number 2 of 2, the fastest is TNC with 3." in text
+    assert "A step of Di-COT takes 4 ms on hapt (number 2 of 2; TNC needs 3)." in text
     assert (
         "300 steps are timed after 100 of warm-up" in text
         and "| Di-COT | 4 | 0.5 | 1 | 1.5 | 2.88 (number 1) |" in text
@@ -84,6 +85,7 @@ def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tm
     assert "hapt 4.2 and 4 ms (1.05 times). The paper: 10,382 and 10,374 seconds" in text
     assert "| CaTT | 9 | out of memory |" in text and "Time at T = 500 on NVIDIA H200" in text
     assert "| k = 2 | 3 |" in text
+    assert _speed(tmp_path).startswith("No. On NVIDIA H200: a step of Di-COT takes 4 ms")
     (tmp_path / "times.csv").write_text("question,contender\n")
     with pytest.raises(InputError, match=r"times\.csv.*data_set"):
         times.measured(tmp_path, "times")

@@ -31,7 +31,8 @@ def power_curves(
                 axes.loglog([x[-1], end], [y[-1]] * 2, ":", color=colour, linewidth=1.2)
                 axes.loglog([end], [y[-1]], "x", color=colour, markersize=8, markeredgewidth=2)
         ticks = sorted({value for x, _ in curves.values() for value in x} | set((ends or {}).values()))
-        axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
+        shown = ticks[:: 1 + len(ticks) // 10]
+        axes.set_xticks(shown, [f"{value:g}" for value in shown])
         axes.minorticks_off()
         plots.plain_log(axes.yaxis)
         axes.set(xlabel=x_label, ylabel=y_label)

@@ -196,7 +196,11 @@ def _answer(question: str, found: Sequence[Finding]) -> str:
 def _speed(beside: Path | None) -> str:
     """Say how fast Di-COT is where every run was alone, and how CaTT compares at large batches."""
     rows = measured(beside, "times")
-    told = [f"On {device}: {words}" for device in rows.device.unique() if (words := standing(rows, device))]
+    told = [
+        f"On {device}: {words[0].lower()}{words[1:]}"
+        for device in rows.device.unique()
+        if (words := standing(rows, device))
+    ]
     for (device, name), own in rows[(rows.question == "batches")].groupby(["device", "data_set"], sort=False):
         table = own.pivot_table("step_ms", "batch_size", "contender").reindex(columns=[HERO, RIVAL]).dropna()
         ratios = [f"{said(ratio)} at {size}" for size, ratio in (table[RIVAL] / table[HERO]).items()]
@@ -204,6 +208,10 @@ def _speed(beside: Path | None) -> str:
             told.append(
                 f"How many times as long a step of CaTT takes on {name}, {device}, by batch size: {', '.join(ratios)}."
             )
+    own = rows[(rows.question == "methods") & rows.step_ms.notna()]
+    first = set(own.loc[own.groupby(["device", "data_set"]).step_ms.idxmin(), "contender"])
+    if told:
+        told.insert(0, "Yes, by the step." if first == {HERO} else "Not everywhere." if HERO in first else "No.")
     paper = "The paper: the lowest training time of all, and CaTT more than twice as slow at a batch size of 64."
     return " ".join([*(told or ["Not measured: there is no file times.csv beside the records."]), paper])
 
