@@ -17,8 +17,8 @@ from dicot.judge.report.frame import frame
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
 from dicot.paper import times
-from dicot.paper.summary import _speed
 from dicot.paper.page import paper_markdown
+from dicot.paper.summary import _speed
 from dicot.train.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[2]
