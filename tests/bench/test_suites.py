@@ -117,7 +117,8 @@ def test_options():
         "ucr", contenders=("tnc",), sets=("gunpoint",), seeds=(3, 4), schedules=("per_step", "per_epoch"), steps=5
     )
     assert {job.source.name for job in jobs} == {"GunPoint"} and {job.seed for job in jobs} == {3, 4}
-    assert Counter(job.contender.kind for job in jobs) == {"tnc": 4, "random": 2, "calibrated": 2}
+    wanted = {"tnc": 4, "tnc with ADF": 4, "random": 2, "calibrated": 2}
+    assert Counter(job.contender.name for job in jobs) == wanted
     assert all(job.trial == (job.contender.kind == "tnc") for job in jobs)
     assert {job.contender.kind for job in jobs_of("ucr", contenders=("raw-mean",))} == {"raw-mean"}
     archives = suite_jobs(["ucr", "uea"], SuiteOptions(sets=("GunPoint", "NATOPS")))
