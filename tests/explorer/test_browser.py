@@ -4,6 +4,7 @@ import csv
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -57,12 +58,14 @@ Visit = Callable[..., Any]
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Visit]:
-    """Open an address and wait for the map; at the end, no error was logged and nobody else was asked."""
-    contexts, wrong = [], []
+    """Open an address or a workspace and wait for the map; at the end, no error was logged and nobody else was asked."""
+    wrong: list[str] = []
+    opened = ExitStack()  # a page is closed before its server: what it still asks for is answered
 
-    def open_page(url: str, *, refused: bool = False, **options: Any) -> Any:
+    def open_page(place: str | ExplorerWorkspace, *, refused: bool = False, **options: Any) -> Any:
+        url = place if isinstance(place, str) else f"{opened.enter_context(served(place))}?token={TOKEN}"
         context = browser.new_context(viewport={"width": 1280, "height": 720}, **options)
-        contexts.append(context)
+        opened.callback(context.close)
         page = context.new_page()
         page.set_default_timeout(60_000)
 
@@ -79,9 +82,8 @@ def visit(browser: Any) -> Iterator[Visit]:
         page.evaluate("dicot.ready")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    with opened:
+        yield open_page
     assert wrong == []
 
 
@@ -143,6 +145,20 @@ def lasso(page: Any, workspace: ExplorerWorkspace, cluster: int) -> set[int]:
 
 def status(page: Any, pattern: str) -> None:
     playwright.expect(page.locator("#status-text")).to_have_text(re.compile(pattern))
+
+
+def stored(page: Any, read: Callable[[], Any], expected: Any) -> None:
+    """Wait until the store holds what is expected; the page may say the same sentence of two changes."""
+    for _ in range(600):
+        if read() == expected:
+            return
+        page.wait_for_timeout(100)
+    assert read() == expected
+
+
+def drawn(page: Any) -> None:
+    """Wait until the map has all its points."""
+    page.wait_for_selector('#map[aria-busy="false"]')
 
 
 def test_the_address_bar_loses_the_token_and_a_reload_still_works(page: Any, address: str) -> None:
@@ -237,10 +253,11 @@ def test_a_category_that_is_switched_off_is_neither_drawn_nor_met(page: Any, lar
     at = page.evaluate(f"dicot.screen({row})")
     clip = {"x": at["x"] - 8, "y": at["y"] - 8, "width": 16, "height": 16}
     page.wait_for_selector("#legend .entry >> nth=4")
-    drawn = page.screenshot(clip=clip)
+    drawn(page)
+    before = page.screenshot(clip=clip)
     page.locator("#legend .entry").nth(4).click()
-    page.wait_for_timeout(100)
-    assert page.screenshot(clip=clip) != drawn
+    drawn(page)
+    assert page.screenshot(clip=clip) != before
     click(page, row)
     page.wait_for_timeout(200)
     assert page.is_hidden("#pinned-section")
@@ -259,16 +276,15 @@ QUICKLY = """async () => {  // each act comes at another moment of the drawing t
 def test_quick_acts_leave_no_half_drawn_map(visit: Visit, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path, 120_000)  # three times what the first frame draws
     places = workspace.overview.points
-    with served(workspace) as address:
-        page = visit(f"{address}?token={TOKEN}")
-        looks = []
-        for act in ("undefined", QUICKLY):
-            page.evaluate(act)
-            page.wait_for_selector('#map[aria-busy="false"]')
-            looks.append(page.screenshot(mask=[page.locator("#legend")]))
-        one, other = (page.evaluate(f"dicot.screen({row})") for row in (0, 1))
-        scale = (other["x"] - one["x"]) / (places[1, 0] - places[0, 0])
-        x, y = (np.array([[one["x"]], [one["y"]]]) + scale * ((places - places[0]) * [1, -1]).T).astype(int)
+    page = visit(workspace)
+    looks = []
+    for act in ("undefined", QUICKLY):
+        page.evaluate(act)
+        drawn(page)
+        looks.append(page.screenshot(mask=[page.locator("#legend")]))
+    one, other = (page.evaluate(f"dicot.screen({row})") for row in (0, 1))
+    scale = (other["x"] - one["x"]) / (places[1, 0] - places[0, 0])
+    x, y = (np.array([[one["x"]], [one["y"]]]) + scale * ((places - places[0]) * [1, -1]).T).astype(int)
     assert looks[0] == looks[1]
     pixels = imread(BytesIO(looks[0]))[..., :3]
     empty = np.abs(pixels[y, x] - pixels[y.min() - 8, x.min()]).max(axis=-1) < 0.05
@@ -290,8 +306,6 @@ def test_search_pins_the_window_and_says_where_there_is_none(
 
 
 def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> None:
-    page.select_option("#colour", "label")
-    page.locator("#colour").blur()
     page.keyboard.press("q")
     page.wait_for_selector("#queue")
     first = int(page.wait_for_selector("#pinned[data-row]").get_attribute("data-row"))
@@ -301,8 +315,10 @@ def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> Non
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
     status(page, "^Labelled 1 window")
     assert given(large) == {first: "walk"}
+    page.select_option("#colour", "label")
+    page.locator("#colour").blur()
     page.wait_for_selector(f'#pinned:not([data-row="{first}"])')
-    second = int(page.get_attribute("#pinned", "data-row"))
+    second = shown(page)
     page.keyboard.press("1")
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 3 of 20")
     shown(page)
@@ -379,13 +395,14 @@ def test_labelled_points_have_a_ring_and_the_legend_counts_what_a_filter_leaves(
     row = row_on_map(large, 2)
     at = page.evaluate(f"dicot.screen({row})")
     clip = {"x": at["x"] - 8, "y": at["y"] - 8, "width": 16, "height": 16}
-    page.wait_for_timeout(300)
+    drawn(page)
     plain = page.screenshot(clip=clip)
     large.labels.set([row, 6, 7], "walk")
     page.reload()
     page.evaluate("dicot.ready")
     page.select_option("#colour", "cluster")
-    page.wait_for_timeout(300)
+    page.wait_for_selector("#legend .entry >> nth=4")
+    drawn(page)
     assert page.screenshot(clip=clip) != plain
     assert page.inner_text("#legend-mark").split() == ["labelled", "by", "hand", "3"]
     page.select_option("#colour", "label")
@@ -436,25 +453,24 @@ def test_doubtful_labels_are_confirmed_or_changed_by_one_key(visit: Visit, tmp_p
         small.labels.set(rows, name)
     wrong = [kinds[0][3], kinds[0][11], kinds[0][20]]
     small.labels.set(wrong, "run")
-    with served(small) as address:
-        page = visit(f"{address}?token={TOKEN}")
-        page.keyboard.press("w")
-        playwright.expect(page.locator("#doubts-list .doubt")).to_have_count(3)
-        seen = []
-        for key in ("a", "1", "c"):
-            seen.append(shown(page))
-            page.keyboard.press(key)
-            playwright.expect(page.locator("#doubts-list .doubt")).to_have_count(3 - len(seen))
-            if len(seen) < 3:
-                page.wait_for_selector(f'#pinned:not([data-row="{seen[-1]}"])')
-        status(page, "^Labelled 1 window “run”")  # the last one
-        assert set(seen) == set(wrong)
-        assert [given(small)[row] for row in seen] == ["walk", "walk", "run"]
-        page.reload()
-        page.evaluate("dicot.ready")
-        page.keyboard.press("w")
-        status(page, "0 differ")
-        assert page.locator("#doubts-list .doubt").count() == 0
+    page = visit(small)
+    page.keyboard.press("w")
+    playwright.expect(page.locator("#doubts-list .doubt")).to_have_count(3)
+    seen = []
+    for key in ("a", "1", "c"):
+        seen.append(shown(page))
+        page.keyboard.press(key)
+        playwright.expect(page.locator("#doubts-list .doubt")).to_have_count(3 - len(seen))
+        if len(seen) < 3:
+            page.wait_for_selector(f'#pinned:not([data-row="{seen[-1]}"])')
+    status(page, "^Labelled 1 window “run”")  # the last one
+    assert set(seen) == set(wrong)
+    assert [given(small)[row] for row in seen] == ["walk", "walk", "run"]
+    page.reload()
+    page.evaluate("dicot.ready")
+    page.keyboard.press("w")
+    status(page, "0 differ")
+    assert page.locator("#doubts-list .doubt").count() == 0
 
 
 @pytest.mark.slow
@@ -471,19 +487,18 @@ def test_why_is_drawn_behind_the_series_and_others_labels_beside_it(visit: Visit
         "nearest": near,
     }
     small.why = lambda row: {"row": row, **answer}  # type: ignore[method-assign]
-    with served(small) as address:
-        page = visit(f"{address}?token={TOKEN}")
-        assert "2 of 2" in page.inner_text("#stores")
-        page.evaluate("dicot.pin(9)")
-        pinned(page, 9)
-        page.keyboard.press("y")
-        playwright.expect(page.locator("#pinned rect.why")).to_have_count(3)
-        assert page.locator("#pinned rect.against").count() == 1
-        playwright.expect(page.locator("#why")).to_contain_text("It is the first.")
-        page.click("#why .doubt")
-        pinned(page, 1)
-        assert page.is_hidden("#why") and page.locator("#pinned rect.why").count() == 0
-        assert "ben walk" in " ".join(page.inner_text("#pinned").split())
+    page = visit(small)
+    assert "2 of 2" in page.inner_text("#stores")
+    page.evaluate("dicot.pin(9)")
+    pinned(page, 9)
+    page.keyboard.press("y")
+    playwright.expect(page.locator("#pinned rect.why")).to_have_count(3)
+    assert page.locator("#pinned rect.against").count() == 1
+    playwright.expect(page.locator("#why")).to_contain_text("It is the first.")
+    page.click("#why .doubt")
+    pinned(page, 1)
+    assert page.is_hidden("#why") and page.locator("#pinned rect.why").count() == 0
+    assert "ben walk" in " ".join(page.inner_text("#pinned").split())
 
 
 def slow(monkeypatch: pytest.MonkeyPatch, workspace: ExplorerWorkspace, name: str, seconds: float = 1.0) -> None:
@@ -601,20 +616,19 @@ def test_an_undo_on_its_way_lets_no_key_act(
 @pytest.mark.slow
 def test_a_classifier_says_what_it_is_worth_and_colours_the_map(visit: Visit, tmp_path: Path) -> None:
     small = make_workspace(tmp_path, 400)
-    with served(small) as address:
-        page = visit(f"{address}?token={TOKEN}")
-        for kind in range(2):
-            page.evaluate(f"dicot.select({np.flatnonzero(small.overview.cluster == kind)[:8].tolist()})")
-            page.fill("#selection .new-name", f"kind {kind}")
-            page.press("#selection .new-name", "Enter")
-            status(page, f"kind {kind}")
-        page.click("#train")
-        page.wait_for_selector("#verdict")
-        assert page.inner_text("#verdict-sentence") == small.classify().sentence
-        assert page.input_value("#colour") == "prediction"
-        page.evaluate("dicot.pin(0)")
-        pinned(page, 0)
-        assert "Prediction" in page.inner_text("#pinned")
+    page = visit(small)
+    for kind in range(2):
+        page.evaluate(f"dicot.select({np.flatnonzero(small.overview.cluster == kind)[:8].tolist()})")
+        page.fill("#selection .new-name", f"kind {kind}")
+        page.press("#selection .new-name", "Enter")
+        status(page, f"kind {kind}")
+    page.click("#train")
+    page.wait_for_selector("#verdict")
+    assert page.inner_text("#verdict-sentence") == small.classify().sentence
+    assert page.input_value("#colour") == "prediction"
+    page.evaluate("dicot.pin(0)")
+    pinned(page, 0)
+    assert "Prediction" in page.inner_text("#pinned")
 
 
 def test_too_few_labels_are_refused_in_a_sentence(visit: Visit, address: str, large: ExplorerWorkspace) -> None:

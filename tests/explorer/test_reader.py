@@ -1,7 +1,6 @@
 """Ranges in the large view as somebody labels them: a real browser with mouse and keys, and the real server."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the explorer needs fastapi")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
-from benchmarks.explorer import TOKEN, make_recording, served  # noqa: E402
+from benchmarks.explorer import make_recording  # noqa: E402
 
 from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
-from tests.explorer.test_browser import CHROMIUM, browser, status, visit  # noqa: E402, F401
+from tests.explorer.test_browser import CHROMIUM, browser, status, stored, visit  # noqa: E402, F401
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,14 +29,12 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> ExplorerWorkspace:
 
 
 @pytest.fixture
-def page(visit: Any, day: ExplorerWorkspace) -> Iterator[Any]:  # noqa: F811
+def page(visit: Any, day: ExplorerWorkspace) -> Any:  # noqa: F811
     day.labels.store.unlink(missing_ok=True)
-    with served(day) as address:
-        page = visit(f"{address}?token={TOKEN}")
-        page.click("#recordings-button")
-        page.wait_for_selector("#reader .gutter-row")
-        yield page
-        page.context.close()
+    page = visit(day)
+    page.click("#recordings-button")
+    page.wait_for_selector("#reader .gutter-row")
+    return page
 
 
 def at(page: Any, time: float, place: str = "plot") -> tuple[float, float]:
@@ -86,8 +83,8 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     assert ranges(day) == [(20, 100, "walk"), (260, 340, "walk")]
     page.keyboard.press("u")
     page.keyboard.press("Control+z")
-    playwright.expect(page.locator("#status-text")).to_have_text("Undone: the label of 25 windows is as before.")
-    assert ranges(day) == [(20, 100, "walk"), (130, 230, "rest"), (260, 340, "walk")]
+    stored(page, lambda: ranges(day), [(20, 100, "walk"), (130, 230, "rest"), (260, 340, "walk")])
+    status(page, "^Undone: the label of 25 windows is as before.$")
 
     page.mouse.click(*at(page, 500))  # where there is none: nothing is chosen any more
     page.hover('[data-channel="gyro_x"]')
@@ -99,9 +96,9 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     page.mouse.wheel(0, -700)
     playwright.expect(page).to_have_url(re.compile(r"from=[1-9].*hide=gyro_x&scale="))
     page.mouse.move(5, 5)
-    page.wait_for_timeout(1000)  # the finest tiles may still be on their way
-    url, edge = page.url, at(page, 130)
-    before = page.evaluate(DRAWN)
+    url, edge, before = page.url, at(page, 130), ""
+    while before != (before := page.evaluate(DRAWN)):  # the finest tiles may still be on their way
+        page.wait_for_timeout(1000)
     page.reload()
     page.evaluate("dicot.ready")
     page.wait_for_selector("#reader .gutter-row")
@@ -125,6 +122,7 @@ def test_predictions_are_accepted_run_by_run(page: Any, day: ExplorerWorkspace) 
     name(page, "rest")
     page.click("#train")
     status(page, "^The map shows the predictions")
+    page.wait_for_selector("text=Accept run")  # the lane has them too
     runs = day.along(0)["predictions"]
     assert runs == [(0, 120, "walk"), (120, 240, "rest"), (240, 360, "walk"), (360, 480, "rest"), (480, 598, "walk")]
     page.mouse.click(*at(page, 300, "predictions"))
@@ -136,8 +134,8 @@ def test_predictions_are_accepted_run_by_run(page: Any, day: ExplorerWorkspace) 
     status(page, "^Labelled 480 to .* “walk”")
     page.keyboard.press("u")
     page.keyboard.press("u")
-    playwright.expect(page.locator("#status-text")).to_have_text("Undone: the label of 60 windows is as before.")
-    assert ranges(day) == [(20, 60, "walk"), (*segments[1][:2], "rest"), (240, 360, "walk")]
+    stored(page, lambda: ranges(day), [(20, 60, "walk"), (*segments[1][:2], "rest"), (240, 360, "walk")])
+    status(page, "^Undone: the label of 60 windows is as before.$")
 
 
 def test_from_a_pinned_window_by_a_key_and_export(page: Any) -> None:
@@ -150,7 +148,7 @@ def test_from_a_pinned_window_by_a_key_and_export(page: Any) -> None:
     box = page.locator("#reader canvas").bounding_box()
     assert right - left == pytest.approx((box["width"] - 164) / 12, abs=2)  # the window and what is around it
     page.mouse.move((left + right) / 2, box["y"] + 50)
-    assert "2026-09-21 14:16:4" in page.inner_text(".reader-moment")
+    playwright.expect(page.locator(".reader-moment")).to_contain_text("2026-09-21 14:16:4")
     drag(page, 199, 203)
     name(page, "turn")
     for title in ("Table (csv)", "Label Studio (json)"):

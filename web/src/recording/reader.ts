@@ -50,6 +50,7 @@ export class Reader {
   private frame = 0;
   private writing = 0;
   private turn = 0;
+  private changes = 0;
 
   constructor(
     private readonly session: Session,
@@ -182,9 +183,10 @@ export class Reader {
 
   private async reload(): Promise<void> {
     const { number } = this;
+    const turn = ++this.changes;
     if (!this.open) return;
     const along = await this.session.status.attempt(() => this.source.along(number));
-    if (along === undefined || number !== this.number) return;
+    if (along === undefined || number !== this.number || turn !== this.changes) return; // a later answer is on its way
     this.along = along;
     const { chosen: now } = this;
     if (now !== null && now.kind !== "draft") {
@@ -239,6 +241,7 @@ export class Reader {
     const { session, source, number } = this;
     const ranges = this.along.ranges.filter(([start, end]) => start !== before?.start || end !== before.end);
     if (after !== null && label !== null) ranges.push([after.start, after.end, label]);
+    this.changes++;
     this.along = { ...this.along, ranges }; // at once; the answer may cut it to the recording
     this.choose(after === null || label === null ? null : chosen([after.start, after.end, label], "range"));
     const bare = (span: Span | null): Span | null => span && { start: span.start, end: span.end };
