@@ -58,7 +58,7 @@ Visit = Callable[..., Any]
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Visit]:
-    """Open an address or a workspace and wait for the map; at the end, no error was logged and nobody else was asked."""
+    """Open an address or workspace and wait for the map; at the end, no error was logged and nobody else was asked."""
     wrong: list[str] = []
     opened = ExitStack()  # a page is closed before its server: what it still asks for is answered
 

@@ -33,6 +33,7 @@ FIVE_SEEDS = (1, 2, 3, 4, 5)
 ONE_SEED = (1,)
 REPEATED = (PAPER_METHOD, "catt", "ts2vec", *CONTROLS)  # on the archives, where all others have one seed
 PRECISION = {"large": "tf32"}  # of trainings by family; float32 on the archives, as the paper's
+ONCE = ("ablation", "extended_ablation", "positive_selection")  # on stand-ins with one seed: the archives decide
 SMOKE_STEPS = 10
 # TNC with its own neighbourhoods (D-18), on sets with so many channels of training cases or fewer: 24 tests each.
 TESTED, TESTED_CHANNELS = ("tnc with ADF", "tnc", {"adf": True}), 100
@@ -265,7 +266,8 @@ def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
         places = {place for source, target in own for place in product(used[source], used[target])} - own
         if places:
             sets = tuple(sorted({name for place in places for name in place}))
-            wanted = suite_jobs([suite], replace(options, sets=sets))
+            seeds = options.seeds or (ONE_SEED if suite in ONCE else ())
+            wanted = suite_jobs([suite], replace(options, sets=sets, seeds=seeds))
             more += [job for job in wanted if (job.source.name, job.target.name) in places]
     return [*jobs, *more]
 
