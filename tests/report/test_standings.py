@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.report.samples import record, several
 
+from dicot.judge.report.benchmark import Request
 from dicot.judge.report.frame import by_data_set, frame
 from dicot.judge.report.scores import baseline_line, baseline_table, block_of, fit_times, standing_table, standings
 from dicot.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
@@ -69,6 +70,15 @@ def test_ranks_need_complete_blocks_and_say_who_is_left_out():
     assert block.lines == ["dicot", "catt", "random", "calibrated"] and block.left_out == {"tnc": 10}
     assert block.columns == [f"set {i}" for i in range(6)]
     assert "Left out for want of sets: tnc (lacks 10)" in standing_table(block).note
+
+
+def test_a_line_with_few_sets_costs_the_others_none_unless_it_was_asked_for():
+    counts = {"dicot": 12, "random": 12, "calibrated": 12, "catt": 6, "tnc": 5}
+    rows = runs([row for name, count in counts.items() for row in sets(name, count)])
+    block = Request("s", rows).block(rows)
+    assert len(block.columns) == 6 and block.left_out == {"tnc": 1}
+    block = Request("s", rows, outside=("random", "calibrated")).block(rows)
+    assert len(block.columns) == 5 and block.lines == ["dicot", "catt", "tnc"]
 
 
 def test_a_source_is_fitted_once_however_many_targets_it_has():

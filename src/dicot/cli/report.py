@@ -42,7 +42,7 @@ def report(
     if out is not None or into is None:
         for name in suites:
             folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
-            members, rows, outside = name.split(JOIN), data, tuple[str, ...]()
+            members, rows, outside = name.split(JOIN), data, None
             if only is not None:
                 rows = data[data.suite.isin(members)]
                 rows, outside = of_the_papers_lines(rows) if only == "paper" else narrowed(rows, names_in(only))

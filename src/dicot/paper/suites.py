@@ -35,8 +35,8 @@ REPEATED = (PAPER_METHOD, "catt", "ts2vec", *CONTROLS)  # on the archives, where
 PRECISION = {"large": "tf32"}  # of trainings by family; float32 on the archives, as the paper's
 ONCE = ("ablation", "extended_ablation", "positive_selection")  # on stand-ins with one seed: the archives decide
 SMOKE_STEPS = 10
-# TNC with its own neighbourhoods (D-18), on sets with so many channels of training cases or fewer: 24 tests each.
-TESTED, TESTED_CHANNELS = ("tnc with ADF", "tnc", {"adf": True}), 100
+# TNC with its own neighbourhoods (D-18): 24 tests for each channel of a case, on sets with few of them, and short ones.
+TESTED, TESTED_CHANNELS, TESTED_TIMES = ("tnc with ADF", "tnc", {"adf": True}), 100, 640
 KNN = ("knn_5", "knn_10", "knn_50", "knn_100", "knn_500")
 
 # The paper leaves out the sets with missing values (UCR) and two of the largest (UEA): 124 and 28 remain.
@@ -204,7 +204,8 @@ def _probed() -> list[Entry]:
 def _on_archive(suite: str, pairs: list[Pair], options: SuiteOptions) -> list[Job]:
     """Everybody on these sets, and TNC as its authors run it where its tests end within minutes."""
     sizes = ((pair, known.sizes) for pair in pairs if (known := DATASETS.registered(pair[0].name)) is not None)
-    few = [pair for pair, own in sizes if own and (own.n_train or math.inf) * (own.n_channels or 1) <= TESTED_CHANNELS]
+    short = [(pair, own) for pair, own in sizes if own and (own.n_times or 0) <= TESTED_TIMES]
+    few = [pair for pair, own in short if (own.n_train or math.inf) * (own.n_channels or 1) <= TESTED_CHANNELS]
     jobs = cross(suite, _probed(), pairs, archive_seeds, options)
     return [*jobs, *cross(suite, [(Contender(*TESTED), ("linear",))], few, ONE_SEED, options)]
 

@@ -45,7 +45,7 @@ class Request:
     data: pd.DataFrame
     beside: Any = None  # published numbers: makes `parts(runs, name)` and the `closing()` ones of a report
     baseline: str | None = None
-    outside: tuple[str, ...] = ()  # contenders that are shown without a rank
+    outside: tuple[str, ...] | None = None  # contenders without a rank, where those with one were asked for by name
     lacking: Sequence[tuple[str, str]] = ()  # data sets (source, target) that the suite has no record of
     older: int = 0  # rows that were recorded again since
 
@@ -70,8 +70,11 @@ class Request:
         return ", ".join(sorted(names, key=frame.natural))
 
     def block(self, runs: pd.DataFrame) -> scores.Block | None:
-        """Find the complete data sets of a table."""
-        return scores.block_of(runs, [line for line, name in frame.contender_of(runs).items() if name in self.outside])
+        """Find the complete data sets of a table; a line that has less than half of them costs no other its sets."""
+        names, sets = frame.contender_of(runs), frame.means(runs).notna().sum(axis=1)
+        few = [line for line in sets.index[2 * sets < sets.max()] if names.get(line) not in frame.CONTROLS]
+        unasked = [line for line, name in names.items() if name in (self.outside or ())]
+        return scores.block_of(runs, few if self.outside is None else unasked)
 
     def parts(self) -> Parts:
         """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
