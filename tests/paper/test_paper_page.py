@@ -83,7 +83,7 @@ def test_intervals_are_students_over_the_seeds_of_a_line_and_one_seed_has_none()
     assert own["Di-COT"]["average of 4"].strip("*").startswith(f"81.50 ± {half:.2f} (")
     assert own["CoST"]["hapt, for HARTH"].startswith("81.00 (") and own["CoST"]["average of 4"].startswith("81.00 (")
     assert own["Soft"]["hapt, for HARTH"].startswith("81.00 (n = 1) (")
-    assert "Seeds 1, 2: n = 1 for TNC, CoST; n = 2 for all others." in text
+    assert "Seeds 1, 2: n = 1 to 2 for Soft; n = 1 for TNC, CoST; n = 2 for all others." in text
 
 
 def test_ours_stand_beside_the_papers_with_the_difference_on_the_same_set(page):

@@ -205,16 +205,16 @@ def interval_cell(seeds: Sequence[float], digits: int, usual: int) -> Cell:
 
 
 def intervals_text(runs: pd.DataFrame) -> str:
-    """Say what ± is, and how many seeds n each line has."""
-    counts = seed_counts(runs)
-    seeds = frame.seeds_of(runs)
-    if max(counts.values(), default=0) < 2:
+    """Say what ± is, and how many seeds n each line has: from the fewest of a column to the most."""
+    each = runs.groupby(["line", "column"], observed=True).seed.nunique().groupby("line", observed=True)
+    few, many, seeds = each.min(), each.max(), frame.seeds_of(runs)
+    if not many.max() > 1:  # nor where there is no run at all
         return f"One run (seed {', '.join(map(str, seeds))}), no interval."
-    by_count = {
-        n: [line for line, own in counts.items() if own == n] for n in sorted(set(counts.values()), reverse=True)
-    }
+    by_count: dict[str, list[str]] = {}
+    for line, n in many.items():
+        by_count.setdefault(f"{n}" if few[line] == n else f"{few[line]} to {n}", []).append(str(line))
     most = max(by_count, key=lambda n: len(by_count[n]))
-    told = [f"n = {n} for {', '.join(lines)}" for n, lines in by_count.items() if n != most]
+    told = [f"n = {n} for {', '.join(lines)}" for n, lines in sorted(by_count.items(), reverse=True) if n != most]
     usual = f"n = {most}" + (" for all others" if told else "")
     return (
         f"± is half of a 95 % interval over n seeds by Student's t; the paper's own take 1.96 standard errors (D-61). "
