@@ -1,5 +1,7 @@
 """CaTT, Contrast All The Time: the time steps of a batch in one list, neighbours in the list are positives."""
 
+import itertools
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -14,8 +16,8 @@ from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.settings import Limit, one_of
 from dicot.nets.encoders import Encoder
 
-# The similarity of all pairs, (BT)^2 numbers, is held in row blocks of at most this many entries (or one row):
-# one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
+# The similarity of all pairs, (BT)^2 numbers, is held in square tiles of at most this many entries: one in the
+# forward pass, two in the backward pass, 16 MiB each in float32.
 MAX_ENTRIES = 2**22
 ZERO_NORM = 1e-12
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
@@ -25,17 +27,18 @@ SHARPEST = 1 / 40  # temperature down to which exp(1 / tau), sums of it and thei
 class _Sums(torch.autograd.Function):
     """s_n = sum of E[n, m] = exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1.
 
-    Time O(N^2 F), memory O(N F + max_entries): the backward pass computes the blocks again from u. E is symmetric: a
-    block has the columns from its first row on, and what lies right of its rows counts for rows and columns.
+    Time O(N^2 F), memory O(N F + max_entries): the backward pass computes the tiles again from u. E is symmetric: a
+    tile above the diagonal counts for its rows and for its columns.
     """
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, temperature: float, max_entries: int) -> Tensor:
         sums = u.new_zeros(len(u))
-        for rows in _triangle_blocks(len(u), max_entries):
-            block = _far_exponentials(u, rows, temperature)
-            sums[rows] += block.sum(dim=1)
-            sums[rows.stop :] += block[:, rows.stop - rows.start :].sum(dim=0)
+        for rows, columns in _tiles(len(u), max_entries):
+            tile = _far_exponentials(u, rows, columns, temperature)
+            sums[rows] += tile.sum(dim=1)
+            if rows != columns:
+                sums[columns] += tile.sum(dim=0)
         ctx.save_for_backward(u)
         ctx.settings = temperature, max_entries
         return sums
@@ -46,11 +49,12 @@ class _Sums(torch.autograd.Function):
         (u,) = ctx.saved_tensors
         temperature, max_entries = ctx.settings
         grad_u = torch.zeros_like(u)
-        for rows in _triangle_blocks(len(u), max_entries):
-            block = _far_exponentials(u, rows, temperature)
-            weight = (grad[rows, None] + grad[rows.start :]).mul_(block)  # E is in the sums of both its steps
-            grad_u[rows].addmm_(weight, u[rows.start :])
-            grad_u[rows.stop :].addmm_(weight[:, rows.stop - rows.start :].T, u[rows])
+        for rows, columns in _tiles(len(u), max_entries):
+            tile = _far_exponentials(u, rows, columns, temperature)
+            weight = (grad[rows, None] + grad[columns]).mul_(tile)  # E is in the sums of both its steps
+            grad_u[rows].addmm_(weight, u[columns])
+            if rows != columns:
+                grad_u[columns].addmm_(weight.T, u[rows])
         return grad_u.div_(temperature), None, None
 
 
@@ -66,21 +70,19 @@ def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
     return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
 
 
-def _triangle_blocks(n: int, max_entries: int) -> Iterator[slice]:
-    """Rows of blocks with the columns from their first row on, of at most max_entries each (or one row)."""
-    start = 0
-    while start < n:
-        stop = min(start + max(1, max_entries // (n - start)), n)
-        yield slice(start, stop)
-        start = stop
+def _tiles(n: int, max_entries: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of square tiles on and above the diagonal, of at most max_entries each (or one)."""
+    side = max(1, math.isqrt(max_entries))
+    parts = [slice(start, min(start + side, n)) for start in range(0, n, side)]
+    return itertools.combinations_with_replacement(parts, 2)
 
 
-def _far_exponentials(u: Tensor, rows: slice, temperature: float) -> Tensor:
-    """(rows, N - first row) E; 0 for a step with itself and its two neighbours."""
-    block = ((u[rows] / temperature) @ u[rows.start :].T).exp_()
+def _far_exponentials(u: Tensor, rows: slice, columns: slice, temperature: float) -> Tensor:
+    """(rows, columns) E; 0 for a step with itself and its two neighbours."""
+    tile = ((u[rows] / temperature) @ u[columns].T).exp_()
     for offset in (-1, 0, 1):
-        block.diagonal(offset).zero_()
-    return block
+        tile.diagonal(rows.start - columns.start + offset).zero_()  # empty where the tile lies further away
+    return tile
 
 
 def _negatives(rest: Tensor, pair: Tensor, boundary: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,7 +150,7 @@ class CaTT(Method):
     needs_time_steps = True
     summary = "pick the neighbouring time steps among all time steps of the batch"
     paper = "Contrast All The Time, arXiv 2410.15416"
-    complexity = "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in blocks of 16 MiB"
+    complexity = "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in tiles of 16 MiB"
 
     def __init__(
         self,
