@@ -23,7 +23,7 @@ def test_views_lie_inside_the_window_and_the_window_inside_the_case(n_times, uni
     assert low <= 0 < high  # shift 0 is always possible
     assert low + crops.outer_left == 0 and (high - 1) + crops.outer_right == crops.n_times
     assert hash(crops) == hash(Crops(*astuple(crops))), "a plan is hashable"
-    assert all(type(value) is int for value in astuple(crops))
+    assert all(type(value) is int for value in astuple(crops)[:-1])
 
 
 @given(st.integers(2, 60), SEEDS)

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 
@@ -37,11 +38,16 @@ def outcome(method: Method, batch: Batch, plan: Places) -> list[torch.Tensor]:
 
 
 def compare(method: Method, batch: Batch, at: tuple[int, ...]) -> None:
-    other = copy.deepcopy(method)
-    cut, padded = outcome(method, batch, Places(at)), outcome(other, batch, Places(torch.tensor(at)))
-    assert len(cut) == len(padded) and all(torch.isfinite(value).all() for value in padded)
-    for mine, expected in zip(padded, cut, strict=True):
-        torch.testing.assert_close(mine, expected, rtol=1e-10, atol=1e-10)
+    """The room for views and overlap is that of the window, and no more than they need."""
+    _, left, right, outer_left, outer_right = at
+    n_times, needed = batch.x.shape[2], (max(right - outer_left, outer_right - left), right - left)
+    rooms = ((n_times, n_times), (n_times, needed[1]), needed)
+    ways = [Places(at), *(Places(torch.tensor(at), room) for room in rooms)]
+    cut, *others = (outcome(copy.deepcopy(method), batch, plan) for plan in ways)
+    for padded in others:
+        assert len(cut) == len(padded) and all(torch.isfinite(value).all() for value in padded)
+        for mine, expected in zip(padded, cut, strict=True):
+            torch.testing.assert_close(mine, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["ts2vec", "soft"])
@@ -65,3 +71,15 @@ def test_the_length_on_the_device_gives_what_cutting_gives(name, n_times, at, n_
 def test_every_option(name, settings):
     x = torch.randn(4, 2, 21, dtype=torch.float64)
     compare(made_ready(make(name, 2, **settings), x), Batch(x, torch.arange(4)), (0, 4, 13, 3, 20))
+
+
+@pytest.mark.parametrize(("n_cases", "n_times", "programs"), [(64, 130, 10), (8, 130, 1)])
+def test_a_large_step_has_room_by_quarters_of_the_window_and_a_small_one_room_for_all(n_cases, n_times, programs):
+    method, rng = make("ts2vec"), np.random.default_rng(0)
+    plans = [method.plan((n_cases, 1, n_times), rng) for _ in range(1000)]
+    for plan in plans:
+        _, left, right, outer_left, outer_right = plan.at
+        views, overlap = plan.room
+        assert n_times >= views >= max(right - outer_left, outer_right - left) and views >= overlap >= right - left
+    assert len({plan.room for plan in plans}) == programs
+    assert max(plans, key=method.extent).room == (n_times, n_times)

@@ -30,13 +30,18 @@ class Batch:
 
 @dataclass(frozen=True)
 class Places:
-    """A plan that consists of positions in time and does not change the shape of any tensor.
+    """A plan that consists of positions in time, on which the shape of no tensor depends, and of a few sizes.
 
-    Steps with different positions are then the same operations on different numbers, so that one CUDA graph serves
-    them all: it reads the positions from a tensor. Without a graph they are plain numbers.
+    Steps with the same sizes are then the same operations on different numbers, so that one CUDA graph serves them
+    all: it reads the positions from a tensor. Without a graph they are plain numbers.
     """
 
     at: tuple[int, ...] | Tensor
+    room: tuple[int, ...] = ()  # time steps of the tensors that hold what lies there; another program for each
+
+    @property
+    def extent(self) -> int:
+        return sum(self.room)
 
 
 class AveragedEncoder(nn.Module):

@@ -1,11 +1,12 @@
 """From a batch to the aligned features of two crops, as TS2Vec and what is built on it train.
 
 Two overlapping crops of each case have one geometry per batch and one shift per case. Each step has crops of other
-lengths. Op by op they are cut to them. A CUDA graph serves all lengths instead: the crops lie at the beginning of
-tensors as long as the window, and where they end is a number on the device. Both ways draw the same random numbers,
-those of the whole window.
+lengths. Op by op they are cut to them. A CUDA graph serves many lengths instead: the crops lie at the beginning of
+longer tensors, and where they end is a number on the device. Both ways draw the same random numbers, those of the
+whole window.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from dicot.core.errors import InputError
 from dicot.methods.base import Places
 from dicot.nets.encoders import Encoder
 
+PARTS = 4  # of the window: a large step has a program for each number of them that the views and the overlap fill
+LARGE = 2**13  # time steps of a batch from which a shorter program saves more than its capture takes
 Position = Any  # a whole number, in a CUDA graph a tensor on the device
 
 
@@ -35,6 +38,7 @@ class Crops:
     outer_left: Position
     outer_right: Position
     start: Position = 0
+    room: tuple[int, ...] = ()  # on the device: time steps of the tensors that hold a view, and the overlap
 
     @property
     def on_device(self) -> bool:
@@ -48,11 +52,6 @@ class Crops:
     @property
     def lengths(self) -> tuple[Position, Position]:
         return self.right - self.outer_left, self.outer_right - self.left
-
-    @property
-    def extent(self) -> int:
-        """Time steps of both views together."""
-        return int(sum(self.lengths))
 
     @property
     def shifts(self) -> tuple[Position, Position]:
@@ -90,13 +89,16 @@ def draw_crops(
 
 
 def plan_crops(
-    encoder: Encoder, n_times: int, integers: Callable[[int, int], int], temporal_unit: int, longest: int
+    encoder: Encoder, shape: tuple[int, int, int], integers: Callable[[int, int], int], temporal_unit: int, longest: int
 ) -> Crops | Places:
     """Draw the crops of a step, as places in time where the encoder takes cases of any length by one program."""
-    crops = draw_crops(n_times, integers, temporal_unit=temporal_unit, longest=longest)
+    crops = draw_crops(shape[2], integers, temporal_unit=temporal_unit, longest=longest)
     if not encoder.takes_length:
         return crops
-    return Places((crops.start, crops.left, crops.right, crops.outer_left, crops.outer_right))
+    parts = PARTS if shape[0] * crops.n_times >= LARGE else 1
+    needed = (max(crops.lengths), crops.overlap)
+    room = (math.ceil(math.ceil(length * parts / crops.n_times) * crops.n_times / parts) for length in needed)
+    return Places((crops.start, crops.left, crops.right, crops.outer_left, crops.outer_right), tuple(room))
 
 
 def encode_crops(
@@ -106,11 +108,11 @@ def encode_crops(
 
     In training each time step of each view is hidden with probability `mask` behind the encoder's input projection
     (D-11), and features are dropped with probability `dropout`; in evaluation mode neither. With positions on the
-    device (B, F, n_times) twice, zero behind the overlap, whose length comes third.
+    device there is room behind the overlap, with zeros, and the overlap's length comes third.
     """
     if isinstance(plan, Places):
         start, left, right, outer_left, outer_right = plan.at
-        plan = Crops(min(x.shape[2], longest), left, right, outer_left, outer_right, start)
+        plan = Crops(min(x.shape[2], longest), left, right, outer_left, outer_right, start, plan.room)
     views = cut_crops(x, plan, draw_shifts(plan, len(x), x.device))
     features = []
     for view, length in zip(views, plan.lengths, strict=True):
@@ -134,11 +136,11 @@ def draw_shifts(crops: Crops, n_cases: int, device: torch.device) -> Tensor:
 def cut_crops(x: Tensor, crops: Crops, shifts: Tensor) -> tuple[Tensor, Tensor]:
     """(B, C, T) -> (B, C, right - outer_left) and (B, C, outer_right - left), by a gather without a host copy.
 
-    With positions on the device (B, C, n_times) twice, where the last time step of a view is repeated behind its end.
+    With positions on the device both have room, and the last time step of a view is repeated behind its end.
     """
     views = []
     for left, length in zip((crops.outer_left, crops.left), crops.lengths, strict=True):
-        steps = torch.arange(crops.n_times if crops.on_device else length, device=x.device).clamp(max=length - 1)
+        steps = torch.arange(crops.room[0] if crops.on_device else length, device=x.device).clamp(max=length - 1)
         read = (crops.start + shifts + left).unsqueeze(1) + steps  # (B, length)
         views.append(x.gather(2, read.unsqueeze(1).expand(-1, x.shape[1], -1)))
     return views[0], views[1]
@@ -147,11 +149,11 @@ def cut_crops(x: Tensor, crops: Crops, shifts: Tensor) -> tuple[Tensor, Tensor]:
 def shared_part(h1: Tensor, h2: Tensor, crops: Crops) -> tuple[Tensor, Tensor]:
     """The features of the steps that both views saw, aligned in time: (B, F, overlap) twice.  (D-10)
 
-    With positions on the device (B, F, n_times) twice; what they hold behind the overlap must not be used.
+    With positions on the device there is room; what lies there behind the overlap must not be used.
     """
     if crops.on_device:
         moved = _Advance.apply(h1.permute(2, 0, 1), crops.left - crops.outer_left)  # type: ignore[no-untyped-call]
-        return moved.permute(1, 2, 0), h2
+        return moved.permute(1, 2, 0)[..., : crops.room[1]], h2[..., : crops.room[1]]
     return h1[..., -crops.overlap :], h2[..., : crops.overlap]
 
 

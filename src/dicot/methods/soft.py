@@ -146,7 +146,7 @@ class Soft(Method):
             self.similarity.fit(train)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
-        return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
+        return plan_crops(self.encoder, shape, rng.integers, self.temporal_unit, self.max_train_length)
 
     def loss(self, batch: Batch, plan: Crops | Places) -> Tensor:
         z1, z2, length = encode_crops(self.encoder, batch.x, plan, self.max_train_length, self.mask, self.dropout)

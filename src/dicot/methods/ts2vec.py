@@ -19,7 +19,7 @@ class TS2Vec(Method):
     max_train_length: of longer cases a random window of this length is seen at each step.
     average_weights: evaluate the average of the encoders of all steps instead of the last one (D-12).
 
-    Around an encoder that takes a length (InceptionTime) one CUDA graph serves crops of all lengths; around another,
+    Around an encoder that takes a length (InceptionTime) a CUDA graph serves crops of many lengths; around another,
     steps run op by op on a GPU too, because every length is another program.
     """
 
@@ -28,7 +28,7 @@ class TS2Vec(Method):
     paper = "TS2Vec: Towards Universal Representation of Time Series, AAAI 2022"
     complexity = (
         "two passes over crops of 0.63 T steps on average; loss O((l B^2 + B l^2) F) for an overlap of l steps, "
-        "its memory O(l B^2 + B l^2) bounded by chunks; in a CUDA graph T steps and l = T"
+        "its memory O(l B^2 + B l^2) bounded by chunks; a CUDA graph rounds both up, to T or in large steps to T / 4"
     )
 
     def __init__(
@@ -52,7 +52,7 @@ class TS2Vec(Method):
         check_cases(train.n_times, self.temporal_unit, self.max_train_length)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
-        return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
+        return plan_crops(self.encoder, shape, rng.integers, self.temporal_unit, self.max_train_length)
 
     def loss(self, batch: Batch, plan: Crops | Places) -> Tensor:
         z1, z2, length = encode_crops(self.encoder, batch.x, plan, self.max_train_length, self.mask, self.dropout)

@@ -180,11 +180,6 @@ def beside(text: str, paper: float, own: float, digits: int) -> str:
     return f"{text} ({paper:.{digits}f}{gap})".strip()
 
 
-def seed_counts(runs: pd.DataFrame) -> dict[str, int]:
-    """How many seeds each line has."""
-    return {str(line): int(count) for line, count in runs.groupby("line", observed=True).seed.nunique().items()}
-
-
 def with_interval(mean: float, half: float | None, digits: int) -> str:
     """Print a mean, and half of its 95 % interval if there is one."""
     return f"{round(mean, digits) + 0.0:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
@@ -275,7 +270,7 @@ class Grid:
 
     def scores(self) -> dict[str, list[Cell]]:
         """Show ours beside the paper's in every column, the best of ours marked."""
-        metrics, usual = frame.metric_of(self.runs), seed_counts(self.runs)
+        metrics, usual = frame.metric_of(self.runs), self.runs.groupby("line", observed=True).seed.nunique()
         draws = self.runs.groupby(["line", "column", "seed"], observed=True).value
         seeds = draws.mean().where(draws.count() == draws.size()).groupby(["line", "column"], observed=True).agg(list)
         own = {key: interval_cell(values, self.digits, usual[key[0]]) for key, values in seeds.items()}

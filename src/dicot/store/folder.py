@@ -184,11 +184,7 @@ def _written(path: Path, write: Callable[[Any], None]) -> tuple[int, str]:
     """Write a file and return its size and hash."""
     with storage.atomic_file(path) as file:
         write(file)
-        size = file.tell()
-        file.seek(0)
-        digest = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
-        file.seek(0, 2)
-    return size, digest
+    return path.stat().st_size, _hash_of(path)
 
 
 def _hash_of(path: Path) -> str:

@@ -7,7 +7,7 @@ plan and then replayed without the host, which for small networks is slower than
 import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -125,7 +125,7 @@ class GraphStepper:
         """Copy the positions of a plan to the memory that graphs read them from."""
         at = torch.tensor(plan.at).to(self.device, non_blocking=True)
         self.positions = at if self.positions is None else self.positions.copy_(at)
-        return Places(self.positions)
+        return replace(plan, at=self.positions)
 
     def _step(self, plan: Hashable) -> Outcome:
         assert self.inputs is not None
@@ -164,7 +164,7 @@ class GraphStepper:
 
 def _program(plan: Hashable) -> Hashable:
     """The part of a plan that decides which operations a step consists of."""
-    return Places if isinstance(plan, Places) else plan
+    return (Places, plan.room) if isinstance(plan, Places) else plan
 
 
 def build_stepper(
