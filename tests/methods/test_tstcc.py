@@ -27,7 +27,7 @@ def test_loss_by_hand(per_step):
     method = build(per_step=per_step, temporal_weight=0.5, contextual_weight=2.0, temperature=0.3).double().eval()
     x = torch.randn(5, 2, 32, dtype=torch.float64)
     torch.manual_seed(1)
-    got = method.loss(Batch(x, torch.arange(5)), Places((3, 20)))
+    got = method.loss(Batch(x, torch.arange(5)), Places((3, 20), (8, 24)))
     torch.manual_seed(1)
     weak = scale(x, 2.0, 1.1, per_step=per_step)
     strong = jitter(permute(x, 8), 0.8 * method.noise_unit)
@@ -53,6 +53,16 @@ def test_short_cases_predict_half_of_their_length(n_times, expected):
     assert {t for plan in plans for t in plan.at} <= set(range(n_times - expected))
     loss = method.loss(Batch(torch.randn(6, 2, n_times), torch.arange(6)), Places((n_times - expected - 1, 0)))
     assert torch.isfinite(loss)
+
+
+def test_a_past_on_the_device_needs_no_more_room_than_its_length():
+    method = build(130).double().eval()
+    plan = next(plan for step in range(99) if max((plan := method.plan((64, 2, 130), plan_generator(0, step))).at) < 60)
+    assert all(t < room < 66 for t, room in zip(plan.at, plan.room, strict=True))
+    h1, h2 = torch.randn(2, 5, 16, 130, dtype=torch.float64)
+    for t, room in zip(plan.at, plan.room, strict=True):
+        expected = method.contrast(h1, h2, t)
+        torch.testing.assert_close(method.contrast(h1[..., :room], h2, torch.tensor(t)), expected)
 
 
 def test_noise_is_in_units_of_the_channel():

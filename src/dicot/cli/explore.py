@@ -74,8 +74,10 @@ def explore(
         return
     from dicot.explorer.server import listen, serve
 
+    ready = "Explorer: {}\nThe address is for you alone. Press Ctrl-C to stop."
     with listen(port) as listener:
-        serve(open_workspace(vectors, **opened), listener, assets, on_ready=_ready, open_browser=browser)
+        workspace = open_workspace(vectors, **opened)
+        serve(workspace, listener, assets, on_ready=lambda url: _say(ready.format(url)), open_browser=browser)
     typer.echo("Stopped.")
 
 
@@ -120,7 +122,3 @@ def _place(data: str) -> Path:
 def _say(sentence: str) -> None:
     warning = sentence.startswith("Warning: ")
     typer.secho(sentence, fg="yellow" if warning else None, err=warning)
-
-
-def _ready(address: str) -> None:
-    typer.echo(f"Explorer: {address}\nThe address is for you alone. Press Ctrl-C to stop.")

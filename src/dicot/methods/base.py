@@ -1,8 +1,9 @@
 """What a self-supervised method is, an encoder, a loss on a batch and the host's choices for a step; shared parts."""
 
 import copy
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from dicot.data import Scale
 from dicot.data.cases import Cases
 from dicot.nets.encoders import Encoder
 
+PARTS, LARGE = 4, 2**13  # quarters of a case, and from how many time steps of a batch on a shorter CUDA graph pays
 TrainingSet = Cases  # what a method may know of its training set; `dicot.Windows` is one
 
 
@@ -37,11 +39,17 @@ class Places:
     """
 
     at: tuple[int, ...] | Tensor
-    room: tuple[int, ...] = ()  # time steps of the tensors that hold what lies there; another program for each
+    room: tuple[int, ...] = ()  # time steps of tensors that hold what lies there: another program for each
 
     @property
     def extent(self) -> int:
         return sum(self.room)
+
+
+def room_for(lengths: Sequence[int], n_cases: int, n_times: int) -> tuple[int, ...]:
+    """How many time steps to keep free for so many of n_times: in a large step whole quarters, else all of them."""
+    parts = PARTS if n_cases * n_times >= LARGE else 1
+    return tuple(math.ceil(math.ceil(length * parts / n_times) * n_times / parts) for length in lengths)
 
 
 class AveragedEncoder(nn.Module):

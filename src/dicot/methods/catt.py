@@ -46,8 +46,7 @@ class _Sums(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (u,) = ctx.saved_tensors
-        temperature, max_entries = ctx.settings
+        (u,), (temperature, max_entries) = ctx.saved_tensors, ctx.settings
         grad_u = torch.zeros_like(u)
         for rows, columns in _tiles(len(u), max_entries):
             tile = _far_exponentials(u, rows, columns, temperature)

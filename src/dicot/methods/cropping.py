@@ -6,7 +6,6 @@ longer tensors, and where they end is a number on the device. Both ways draw the
 whole window.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +15,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.core.errors import InputError
-from dicot.methods.base import Places
+from dicot.methods.base import Places, room_for
 from dicot.nets.encoders import Encoder
 
-PARTS = 4  # of the window: a large step has a program for each number of them that the views and the overlap fill
-LARGE = 2**13  # time steps of a batch from which a shorter program saves more than its capture takes
 Position = Any  # a whole number, in a CUDA graph a tensor on the device
 
 
@@ -95,10 +92,8 @@ def plan_crops(
     crops = draw_crops(shape[2], integers, temporal_unit=temporal_unit, longest=longest)
     if not encoder.takes_length:
         return crops
-    parts = PARTS if shape[0] * crops.n_times >= LARGE else 1
-    needed = (max(crops.lengths), crops.overlap)
-    room = (math.ceil(math.ceil(length * parts / crops.n_times) * crops.n_times / parts) for length in needed)
-    return Places((crops.start, crops.left, crops.right, crops.outer_left, crops.outer_right), tuple(room))
+    room = room_for((max(crops.lengths), crops.overlap), shape[0], crops.n_times)
+    return Places((crops.start, crops.left, crops.right, crops.outer_left, crops.outer_right), room)
 
 
 def encode_crops(
@@ -112,7 +107,8 @@ def encode_crops(
     """
     if isinstance(plan, Places):
         start, left, right, outer_left, outer_right = plan.at
-        plan = Crops(min(x.shape[2], longest), left, right, outer_left, outer_right, start, plan.room)
+        n_times = min(x.shape[2], longest)
+        plan = Crops(n_times, left, right, outer_left, outer_right, start, plan.room or (n_times, n_times))
     views = cut_crops(x, plan, draw_shifts(plan, len(x), x.device))
     features = []
     for view, length in zip(views, plan.lengths, strict=True):

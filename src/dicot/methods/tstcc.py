@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.methods.base import Batch, Method, Places, TrainingSet, noise_unit
+from dicot.methods.base import Batch, Method, Places, TrainingSet, noise_unit, room_for
 from dicot.methods.settings import Count, Limit, NotNegative, Positive
 from dicot.nets.encoders import Encoder
 from dicot.nets.losses import nt_xent
@@ -74,7 +74,7 @@ class TemporalContrast(nn.Module):
     def context(self, source: Tensor, t: int | Tensor) -> Tensor:
         """(B, F, T) -> (B, H): the last state of the context token, put in front of time steps 0 .. t; no positions.
 
-        A tensor t is not known here: then all time steps are tokens, and the later ones are hidden from attention.
+        A tensor t is not known here: then all T are tokens, and those behind t are hidden from attention.
         """
         past = source[:, :, : t + 1] if isinstance(t, int) else source
         tokens = self.embed(past.transpose(1, 2))  # (B, n, H)
@@ -158,7 +158,7 @@ class TSTCC(Method):
         """The last time step of the past, drawn for each of the two directions."""
         super().plan(shape, rng)
         first, second = rng.integers(shape[2] - len(self.contrast.predictors), size=2).tolist()
-        return Places((first, second))
+        return Places((first, second), room_for((first + 1, second + 1), shape[0], shape[2]))
 
     def loss(self, batch: Batch, plan: Places) -> Tensor:
         # On a GPU always as tensors: dropout then draws the same whether the step is a CUDA graph or not.
@@ -166,7 +166,8 @@ class TSTCC(Method):
         weak = scale(batch.x, self.scale_mean, self.scale_std, per_step=self.per_step)
         strong = jitter(permute(batch.x, self.max_segments), self.noise * self.noise_unit)  # D-25, D-66
         h1, h2 = (F.normalize(self.encoder(view), dim=1) for view in (weak, strong))  # (B, F, T)
-        forth, q1 = self.contrast(h1, h2, first)
-        back, q2 = self.contrast(h2, h1, second)
+        room1, room2 = plan.room or (None, None)
+        forth, q1 = self.contrast(h1[..., :room1], h2, first)
+        back, q2 = self.contrast(h2[..., :room2], h1, second)
         total: Tensor = self.temporal_weight * (forth + back)
         return total + self.contextual_weight * nt_xent(q1, q2, self.temperature)

@@ -205,15 +205,14 @@ def intervals_text(runs: pd.DataFrame) -> str:
     few, many, seeds = each.min(), each.max(), frame.seeds_of(runs)
     if not many.max() > 1:  # nor where there is no run at all
         return f"One run (seed {', '.join(map(str, seeds))}), no interval."
-    by_count: dict[str, list[str]] = {}
-    for line, n in many.items():
-        by_count.setdefault(f"{n}" if few[line] == n else f"{few[line]} to {n}", []).append(str(line))
+    counts = many.astype(str).where(few == many, few.astype(str) + " to " + many.astype(str))
+    by_count = {str(n): list(map(str, lines)) for n, lines in counts.groupby(counts).groups.items()}
     most = max(by_count, key=lambda n: len(by_count[n]))
     told = [f"n = {n} for {', '.join(lines)}" for n, lines in sorted(by_count.items(), reverse=True) if n != most]
-    usual = f"n = {most}" + (" for all others" if told else "")
+    told.append(f"n = {most}" + (" for all others" if told else ""))
     return (
         f"± is half of a 95 % interval over n seeds by Student's t; the paper's own take 1.96 standard errors (D-61). "
-        f"Seeds {', '.join(map(str, seeds))}: {'; '.join([*told, usual])}."
+        f"Seeds {', '.join(map(str, seeds))}: {'; '.join(told)}."
     )
 
 
