@@ -1,5 +1,7 @@
 """The top of the page: what reproduces, what does not, what cannot be said; and no column of a table is cut off."""
 
+from pathlib import Path
+
 import pytest
 from tests.paper.records import CONTROLS, STAND_INS, everything
 from tests.report.samples import record, several
@@ -10,6 +12,7 @@ from dicot.paper.page import chosen, paper_markdown, paper_parts
 from dicot.paper.summary import AGAINST, AGREES, ELSEWHERE, OPEN, findings
 from dicot.paper.tables import newest
 
+PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "paper" / "report.html"
 SETS = ("ACSF1", "Beef", "CBF", "Coffee", "Fish", "Wine", "Adiac", "Car")
 CLAIM = "Preceding Sub-block Contrast -> Next Sub-block Contrast"
 
@@ -73,10 +76,10 @@ def test_no_column_is_cut_off_at_1280_pixels(tmp_path):
     parts = list(paper_parts(newest(frame(several_seeds)), chosen([])))
     (tmp_path / "page.html").write_text(render("page", parts, {}), encoding="utf-8")
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.goto(f"file://{tmp_path}/page.html")
-        boxes = page.evaluate("""() => [...document.querySelectorAll('.scroll')].map((box) =>
-            [box.closest('section').id, box.scrollWidth, box.clientWidth, box.querySelector('table').scrollWidth])""")
-        width = page.evaluate("document.documentElement.scrollWidth")
-    assert len(boxes) > 25 and width <= 1280
-    assert not [box for box in boxes if max(box[1], box[3]) > box[2]]
+        for path in (tmp_path / "page.html", PUBLISHED):  # some lines of the published one lack seeds, and say so
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.goto(f"file://{path}")
+            boxes = page.evaluate("""() => [...document.querySelectorAll('.scroll')].map((box) =>
+                [box.closest('section').id, Math.max(box.scrollWidth, box.firstChild.scrollWidth), box.clientWidth])""")
+            assert len(boxes) > 25 and page.evaluate("document.documentElement.scrollWidth") <= 1280
+            assert not [box for box in boxes if box[1] > box[2]]

@@ -207,7 +207,7 @@ def intervals_text(runs: pd.DataFrame) -> str:
         return f"One run (seed {', '.join(map(str, seeds))}), no interval."
     counts = many.astype(str).where(few == many, few.astype(str) + " to " + many.astype(str))
     by_count = {str(n): list(map(str, lines)) for n, lines in counts.groupby(counts).groups.items()}
-    most = max(by_count, key=lambda n: len(by_count[n]))
+    most = max(sorted(by_count, reverse=True), key=lambda n: len(by_count[n]))
     told = [f"n = {n} for {', '.join(lines)}" for n, lines in sorted(by_count.items(), reverse=True) if n != most]
     told.append(f"n = {most}" + (" for all others" if told else ""))
     return (
