@@ -16,8 +16,7 @@ from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.settings import Limit, one_of
 from dicot.nets.encoders import Encoder
 
-# The similarity of all pairs, (BT)^2 numbers, is held in square tiles of at most this many entries: one in the
-# forward pass, two in the backward pass, 16 MiB each in float32.
+# The (BT)^2 similarities are held in square tiles of at most so many: one forwards, two backwards, 16 MiB in float32.
 MAX_ENTRIES = 2**22
 ZERO_NORM = 1e-12
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
