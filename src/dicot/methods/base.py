@@ -17,7 +17,7 @@ from dicot.data import Scale
 from dicot.data.cases import Cases
 from dicot.nets.encoders import Encoder
 
-PARTS, LARGE = 4, 2**13  # quarters of a case, and from how many time steps of a batch on a shorter CUDA graph pays
+PARTS, LARGE = 4, 2**13  # a step of so many time steps has a CUDA graph for each quarter of a case that is filled
 TrainingSet = Cases  # what a method may know of its training set; `dicot.Windows` is one
 
 
