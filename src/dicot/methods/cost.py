@@ -67,19 +67,19 @@ def enqueued(queue: Tensor, pointer: Tensor, keys: Tensor) -> tuple[Tensor, Tens
 
 
 class TrendHead(nn.Module):
-    """The mean of causal convolutions with several kernels: (B, F, T) -> (B, D)."""
+    """The mean of causal convolutions with several kernels at one time step: a matrix product for each."""
 
     def __init__(self, dim: int, out_dim: int, kernels: Sequence[int]) -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(nn.Conv1d(dim, out_dim, kernel) for kernel in kernels)
-        self.kernels, self.reach = tuple(kernels), max(kernels)
+        self.reach = max(kernels)
 
     def forward(self, h: Tensor, t: int | Tensor) -> Tensor:
-        """The trend at time step t alone, (B, D), for a T-th of the work; a shorter kernel starts later."""
+        """(B, F, T) -> (B, D), the trend at time step t; a shorter kernel starts later."""
         seen = F.pad(h, (self.reach - 1, 0)).index_select(2, t + torch.arange(self.reach, device=h.device))
-        pairs = zip(self.kernels, self.convolutions, strict=True)
-        outputs = [convolution(seen[..., self.reach - kernel :]) for kernel, convolution in pairs]
-        return torch.stack(outputs).mean(dim=0)[..., 0]
+        turns = iter(self.convolutions.parameters())  # a weight (D, F, kernel), its bias, the next weight and so on
+        pairs = zip(turns, turns, strict=True)
+        return torch.stack([F.linear(seen[..., -w.shape[2] :].flatten(1), w.flatten(1), b) for w, b in pairs]).mean(0)
 
 
 class SeasonHead(nn.Module):
@@ -92,10 +92,9 @@ class SeasonHead(nn.Module):
     def __init__(self, dim: int, out_dim: int, n_times: int, dropout: float) -> None:
         super().__init__()
         n_bins = n_times // 2 + 1
-        self.n_times = n_times
+        self.n_times, self.dropout = n_times, dropout
         self.weight_real, self.weight_imag = (nn.Parameter(torch.empty(n_bins, dim, out_dim)) for _ in range(2))
         self.bias_real, self.bias_imag = (nn.Parameter(torch.empty(n_bins, 1, out_dim)) for _ in range(2))
-        self.dropout = nn.Dropout(dropout)
         # The original's Kaiming-uniform with a = sqrt(5) counts F D inputs for a weight of this shape.
         bound = 1 / math.sqrt(dim * out_dim)
         for parameter in self.parameters():
@@ -103,12 +102,12 @@ class SeasonHead(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         c = torch.fft.rfft(h, dim=2).permute(2, 0, 1)  # (n_bins, B, F)
-        # (a + bi)(c + di) in real products, so that no complex copy of the weights is made
-        real = torch.baddbmm(self.bias_real, c.real, self.weight_real) - c.imag @ self.weight_imag
-        imag = torch.baddbmm(self.bias_imag, c.real, self.weight_imag) + c.imag @ self.weight_real
+        # (a + bi)(c + di) in real products, so that no complex copy of the weights is made and each is read once
+        parts = torch.cat([c.real, c.imag], dim=1)
+        (rr, ir), (ri, ii) = ((parts @ w).chunk(2, dim=1) for w in (self.weight_real, self.weight_imag))
+        real, imag = self.bias_real + rr - ii, self.bias_imag + ri + ir
         season = torch.fft.irfft(torch.complex(real, imag).permute(1, 2, 0), n=self.n_times, dim=2)
-        dropped: Tensor = self.dropout(season)
-        return dropped
+        return F.dropout(season, self.dropout, self.training)
 
 
 class CoST(Method):
@@ -185,7 +184,8 @@ class CoST(Method):
         k = self._keys(view_k, t)
         # The backward pass still needs the queue that the loss saw, and below it is overwritten.
         time = queue_contrast(q, k, self.queue.clone(), self.temperature)
-        amplitude, phase = frequency_contrast(self.season(h), self.season(self.encoder(view_k)))
+        seasons = self.season(torch.cat([h, self.encoder(view_k)]))  # one call: its weights are the larger part
+        amplitude, phase = frequency_contrast(*seasons.chunk(2))
         with torch.no_grad():
             queue, pointer = enqueued(self.queue, self.pointer, k)
             self.queue.copy_(queue)
