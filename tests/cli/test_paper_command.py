@@ -68,6 +68,8 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
         (["--dry-run"], "--dry-run and --set are for --run"),
         (["--ledger", "a", "--records", "b"], "either --ledger FILE or --records PATH"),
         (["--only", "table30"], "table3"),
+        (["--run", "--dry-run", "--set", "workers=2,sets=a"], "workers must be a whole number.*2,sets=a"),
+        (["--run", "--dry-run", "--set", "steps=0"], "steps must be a whole number, 1 or more; got 0"),
         ([], "There is no ledger at out/bench.sqlite"),
     ],
 )

@@ -101,7 +101,7 @@ def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions
     from dicot.judge.bench.suites import SuiteOptions
 
     texts = said.texts
-    given = said.take("precision", "steps", *names)
+    given = {"steps": said.take_count("steps"), **said.take("precision", *names)}
     said.take("sets", "seeds", "schedule", "channels")
     said.rest()
     schedule = texts.get("schedule", "per_step")

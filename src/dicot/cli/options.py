@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 from typer.core import TyperCommand
 
-from dicot.core.errors import InputError, did_you_mean, lookup
+from dicot.core.errors import InputError, did_you_mean, is_whole, lookup
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
@@ -116,6 +116,13 @@ class Settings:
         """Return those of these settings that were given."""
         self._known += names
         return {name: _value(name, self._left.pop(name)) for name in names if name in self._left}
+
+    def take_count(self, name: str) -> int | None:
+        """Return this setting if it was given: a whole number of at least 1."""
+        value = self.take(name).get(name)
+        if value is not None and not is_whole(value, 1):
+            raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+        return value
 
     def take_model(self) -> dict[str, Any]:
         """Return the arguments of a TimeSeriesEmbedder that were given, but for how cases are prepared."""

@@ -46,7 +46,7 @@ def paper(
     exhibits, failed = chosen(opt.names_in(only)), False
     if run:
         said = opt.Settings(set_)
-        workers, options = said.take("workers").get("workers"), suite_options(said)
+        workers, options = said.take_count("workers"), suite_options(said)
         published = exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
         ledger, records = ledger or LEDGER, None
         suites = list(dict.fromkeys(suite for one in exhibits.values() for suite in one.suites))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,17 +79,13 @@ class Finding(NamedTuple):
 
 def findings(records: Records) -> list[Finding]:
     """Make all comparisons that the records allow; the p of a question are corrected together (Holm)."""
-    out = []
-    for _, group in groupby(sorted([*_methods(records), *_variants(records)], key=_order), lambda one: one.question):
-        own = list(group)
+    found, out = [*_methods(records), *_variants(records)], list[Finding]()
+    for question in ASKED:
+        own = [one for one in found if one.question == question]
         tested = [one for one in own if one.verdict != ELSEWHERE]
         p = dict(zip(map(id, tested), holm([one.p for one in tested]).tolist(), strict=True))
         out += [one._replace(p=p.get(id(one), math.nan)) for one in own]
     return out
-
-
-def _order(one: "Finding") -> int:
-    return ASKED.index(one.question)
 
 
 def _methods(records: Records) -> Iterator[Finding]:
@@ -139,10 +134,8 @@ def _finding(
     question: str, who: str, other: str, words: str, paper: float, gaps: pd.Series, stand_ins: bool
 ) -> Iterator[Finding]:
     if len(gaps):
-        values, words = (
-            tuple(gaps.tolist()),
-            words.replace("the large", "stand-ins for the large" if stand_ins else "the large"),
-        )
+        words = words.replace("the large", "stand-ins for the large") if stand_ins else words
+        values = tuple(gaps.tolist())
         yield Finding(question, who, other, words, paper, values, wilcoxon_pair(values, [0.0] * len(values)), stand_ins)
 
 
@@ -201,13 +194,12 @@ def _speed(beside: Path | None) -> str:
         for device in rows.device.unique()
         if (words := standing(rows, device))
     ]
-    for (device, name), own in rows[(rows.question == "batches")].groupby(["device", "data_set"], sort=False):
+    for (device, name), own in rows[rows.question == "batches"].groupby(["device", "data_set"], sort=False):
         table = own.pivot_table("step_ms", "batch_size", "contender").reindex(columns=[HERO, RIVAL]).dropna()
         ratios = [f"{said(ratio)} at {size}" for size, ratio in (table[RIVAL] / table[HERO]).items()]
         if ratios:
-            told.append(
-                f"How many times as long a step of CaTT takes on {name}, {device}, by batch size: {', '.join(ratios)}."
-            )
+            times = ", ".join(ratios)
+            told.append(f"How many times as long a step of CaTT takes on {name}, {device}, by batch size: {times}.")
     own = rows[(rows.question == "methods") & rows.step_ms.notna()]
     first = set(own.loc[own.groupby(["device", "data_set"]).step_ms.idxmin(), "contender"])
     if told:
