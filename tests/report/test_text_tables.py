@@ -7,7 +7,7 @@ from tests.report.samples import ARCHIVE, CONTROLS, record, several
 
 from dicot.judge.report.frame import by_data_set, frame
 from dicot.judge.report.scores import comparison, evaluation_table
-from dicot.judge.report.tables import BEST, signed, to_markdown
+from dicot.judge.report.tables import BEST, signed, text_table, to_markdown
 from dicot.paper.reports import average_table
 
 
@@ -130,6 +130,11 @@ def test_a_difference_that_rounds_to_zero_has_no_sign():
 NASTY = compared(
     [*seeds("a", [80.0]), *seeds("b", [80.0]), *seeds("<i>|c", [70.0]), failure("d", "<script>[bold]x|y</script>")]
 )
+
+
+def test_a_column_of_numbers_is_told_from_one_of_sentences():
+    cells = {"ours": "81.57 ± 0.46 (81.77, -0.21)", "rests on": "0 of the paper's 4 transfers.", "p": "5"}
+    assert text_table("row", [("a", list(cells.values()))], list(cells), "").text_columns() == [False, True, False]
 
 
 def test_markdown():

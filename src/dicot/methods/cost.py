@@ -77,8 +77,7 @@ class TrendHead(nn.Module):
     def forward(self, h: Tensor, t: int | Tensor) -> Tensor:
         """(B, F, T) -> (B, D), the trend at time step t; a shorter kernel starts later."""
         seen = F.pad(h, (self.reach - 1, 0)).index_select(2, t + torch.arange(self.reach, device=h.device))
-        turns = iter(self.convolutions.parameters())  # a weight (D, F, kernel), its bias, the next weight and so on
-        pairs = zip(turns, turns, strict=True)
+        pairs = (one.parameters() for one in self.convolutions)  # a weight (D, F, kernel) and a bias (D,)
         return torch.stack([F.linear(seen[..., -w.shape[2] :].flatten(1), w.flatten(1), b) for w, b in pairs]).mean(0)
 
 

@@ -14,7 +14,7 @@ FAILED, NOT_RUN = "failed", "not run"
 BEST, ABSENT = "best", "absent"  # looks, beside FAILED and ""
 STYLES = {BEST: "bold", FAILED: "red", ABSENT: "red", "": ""}
 TIE = " (tie)"
-NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that is aligned to the right
+NUMBER = re.compile(r"[-+±]?\s?\d(.*[^.])?$")  # a cell that is aligned to the right, and no sentence
 LONG_TEXT = 40  # letters from which a cell may break into lines
 MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": " "})
 
