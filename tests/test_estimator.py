@@ -262,16 +262,11 @@ def test_bad_settings_are_refused_at_fit(settings, message, waves):
         small(**settings).fit(waves.x)
 
 
-def test_arguments_that_were_moved_say_where_they_are_and_unknown_ones_are_refused():
+def test_there_are_few_arguments_and_unknown_ones_are_refused():
     for kind in (TimeSeriesEmbedder, TimeSeriesClassifier):
         assert len(kind().get_params()) <= 14
-        for name, place in {"scale": "prepare={'scale': 3}", "lr": "recipe={'lr': 3}"}.items():
-            with pytest.raises(InputError, match=f"argument {name} is now a part of .*{place}"):
-                kind(**{name: 3})
         with pytest.raises(TypeError, match="learning_rate"):
             kind(learning_rate=3)
-    with pytest.raises(InputError, match="features={'precision': 'tf32'}"):
-        TimeSeriesEmbedder(embed_precision="tf32")
 
 
 def test_one_time_step_raises_and_three_warn(waves):

@@ -8,7 +8,7 @@ import pytest
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
-from dicot.data.datasets import DATASETS, archive, available, card, check, load
+from dicot.data.datasets import DATASETS, archive, card, check, load, on_hand
 from dicot.data.datasets.archive import ArchiveSet
 from dicot.data.datasets.base import Sizes
 from dicot.data.datasets.names import OFFICIAL
@@ -56,7 +56,7 @@ def test_every_form_in_every_place(data: Path, suffix: str, place: str) -> None:
     assert split.family == "ucr"
     facts = card("Coffee")
     assert (facts.n_train, facts.n_test, facts.n_channels, facts.n_times, facts.n_classes) == TWO
-    assert facts in available() and facts.citation.startswith("Dau et al.")
+    assert facts in on_hand().cards and facts.citation.startswith("Dau et al.")
     assert check("coffee").fingerprint and not facts.fingerprint
 
 
@@ -65,7 +65,7 @@ def test_a_set_needs_both_parts_and_its_own_folder(data: Path) -> None:
     (data / "Coffee" / "Coffee_TEST.tsv").unlink()
     (data / "Coffee" / "CoffeeDimension1_TRAIN.arff").write_text(FORMS[".arff"][0])
     (data / "Coffee" / "CoffeeDimension1_TEST.arff").write_text(FORMS[".arff"][1])
-    assert [one.name for one in available()] == ["synthetic"]
+    assert [one.name for one in on_hand().cards] == ["synthetic"]
     with pytest.raises(MissingDataError, match="Coffee") as caught:
         load("Coffee")
     for word in (
@@ -103,7 +103,7 @@ def test_other_sizes_are_refused(data: Path, monkeypatch: pytest.MonkeyPatch, wa
 
 @pytest.mark.skipif("DICOT_DATA" not in os.environ, reason="DICOT_DATA names no folder with archive sets")
 def test_real_sets_have_the_official_sizes() -> None:
-    sets = [one for one in available() if one.name in OFFICIAL]
+    sets = [one for one in on_hand().cards if one.name in OFFICIAL]
     if not sets:
         pytest.skip("DICOT_DATA holds no archive set")
     for one in sets:

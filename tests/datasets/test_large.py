@@ -9,7 +9,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.data.datasets import available, card, check, fingerprint, load
+from dicot.data.datasets import card, check, fingerprint, load, on_hand
 from dicot.data.datasets.base import Card
 from dicot.data.datasets.large import CARD
 from dicot.paper.preparation import PreparedParts, write_prepared
@@ -45,7 +45,7 @@ def test_what_is_written_is_loaded_by_name(folder: Path) -> None:
     assert split.test.y.tolist() == [0, 1, 0] and split.test.group.tolist() == ["b"] * 3  # type: ignore[union-attr]
     assert card("toy") == check("toy") == written
     assert written.fingerprint == fingerprint(split) and len(written.fingerprint) == 16
-    assert written in available()
+    assert written in on_hand().cards
 
 
 def test_channels_and_scale(folder: Path) -> None:

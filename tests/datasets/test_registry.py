@@ -14,13 +14,13 @@ from dicot.data.datasets import (
     Card,
     DataSet,
     archive,
-    available,
     card,
     check,
     family_of,
     fingerprint,
     is_path,
     load,
+    on_hand,
     spelled,
     transfer_channels,
 )
@@ -72,7 +72,7 @@ def test_the_library_knows_a_new_set(toy: DataSet) -> None:
     assert DATASETS["TOYLINES"] is toy and "ToyLines" in list(DATASETS)
     split = load("toylines", channels=[1], scale="case")
     assert (split.train.x.shape, len(split.test or ())) == ((12, 1, 16), 12)
-    assert card("toylines") == toy.card() and toy.card() in available()
+    assert card("toylines") == toy.card() and toy.card() in on_hand().cards
     assert check("toylines").fingerprint == fingerprint(load("toylines"))
     assert (family_of("toylines"), spelled("toyLINES"), transfer_channels("toylines")) == (None, "ToyLines", (1, 0, 1))
     with pytest.raises(InputError, match="'ToyLines'"):

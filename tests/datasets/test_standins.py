@@ -10,7 +10,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Split
-from dicot.data.datasets import DATASETS, available, check, load
+from dicot.data.datasets import DATASETS, check, load, on_hand
 from dicot.data.datasets.base import fingerprint, majority
 from dicot.data.datasets.standins import (
     HAPT,
@@ -127,12 +127,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 
 
 def test_by_name(small: StandIn, tmp_path: Path) -> None:
-    assert "hapt" not in [card.name for card in available()]
+    assert "hapt" not in [card.name for card in on_hand().cards]
     np.savez(tmp_path / "data" / "large" / small.file, **hapt_rows())
     split = load("HAPT")
     assert (split.name, split.family, len(split.train)) == ("hapt", "large", 84)
     assert split.train.group is not None
-    assert "hapt" in [card.name for card in available()]
+    assert "hapt" in [card.name for card in on_hand().cards]
     assert check("hapt") == small.card()
     assert load("hapt", channels=small.transfer_channels).train.n_channels == 3
     np.savez(tmp_path / "data" / "large" / small.file, **{**hapt_rows(), "label": np.ones(18000, int)})

@@ -43,6 +43,20 @@ def test_loss_and_gradient_are_the_dense_ones_whatever_the_block(form, masked, m
     torch.testing.assert_close(got, wanted, rtol=1e-10, atol=atol)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+@pytest.mark.parametrize("side", [37, 513, 2048])  # of a tile: less than a block, one more than one, all 1,500 at once
+def test_on_a_gpu_loss_and_gradient_are_those_in_float64(side):
+    z = torch.from_numpy(draw(3, 500, 16)).requires_grad_()
+    expected = adjacent_step(z, 0.1)
+    (wanted,) = torch.autograd.grad(expected, z)
+    on_gpu = z.detach().float().cuda().requires_grad_()
+    losses = [adjacent_step(on_gpu, 0.1, max_entries=side**2) for _ in range(2)]
+    first, second = (torch.autograd.grad(loss, on_gpu)[0] for loss in losses)
+    assert torch.equal(first, second)
+    assert losses[0].item() == losses[1].item() == pytest.approx(expected.item(), rel=1e-6)
+    torch.testing.assert_close(first.cpu().double(), wanted, rtol=1e-4, atol=1e-7)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("tau", [0.5, 0.05])
 @pytest.mark.parametrize("shape", [(2, 5), (1, 3), (5, 2)])

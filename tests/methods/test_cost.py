@@ -29,18 +29,24 @@ def move(method: CoST) -> None:
                 parameter += 0.1 * torch.randn_like(parameter)
 
 
+def keys_and_queries(method: CoST) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    modules = (
+        (method.key_encoder, method.key_trend, method.key_projection),
+        (method.encoder, method.trend, method.projection),
+    )
+    keys, queries = ([p for one in part for p in one.parameters()] for part in modules)
+    return list(zip(keys, queries, strict=True))
+
+
 def test_loss_by_hand():
     method = prepared(sigma=0.0, alpha=0.3, momentum=0.9, temperature=0.5, queue_size=6, kernels=(1, 2, 32)).eval()
     data, queue = batch(), method.queue.clone()
-    for key, query in zip(method._key_parameters(), method._query_parameters(), strict=True):
+    for key, query in keys_and_queries(method):
         assert torch.equal(key, query) and key is not query
     move(method)
-    expected_key = [
-        0.9 * k.clone() + 0.1 * q.detach()
-        for k, q in zip(method._key_parameters(), method._query_parameters(), strict=True)
-    ]
+    expected_key = [0.9 * k.clone() + 0.1 * q.detach() for k, q in keys_and_queries(method)]
     got = method.loss(data, Places((0, 13)))
-    for key, expected in zip(method._key_parameters(), expected_key, strict=True):
+    for (key, _), expected in zip(keys_and_queries(method), expected_key, strict=True):
         torch.testing.assert_close(key, expected)
     h = method.encoder(data.x)
     q = normalize(method.projection(method.trend(h, 13)), dim=1)

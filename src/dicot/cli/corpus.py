@@ -44,12 +44,7 @@ def build(
     if "window" not in options:
         raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")
     done = build_corpus(
-        sources,
-        out,
-        **options,
-        workers=workers or cores(),
-        skip_damaged=skip_damaged,
-        overwrite=overwrite,
+        sources, out, **options, workers=workers or cores(), skip_damaged=skip_damaged, overwrite=overwrite
     )
     if done.was_there:
         typer.echo(f"{out} already holds this corpus; nothing to do.")

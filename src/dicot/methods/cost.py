@@ -196,11 +196,6 @@ class CoST(Method):
         """Let the key network follow the trained one, then encode with it: (B, C, T) -> (B, D) unit vectors."""
         # theta_k <- m theta_k + (1 - m) theta_q; BatchNorm of the key network has statistics of its own passes
         follow = get_ema_multi_avg_fn(self.momentum)  # type: ignore[no-untyped-call]
-        follow(self._key_parameters(), self._query_parameters(), None)
+        keys = [p for part in (self.key_encoder, self.key_trend, self.key_projection) for p in part.parameters()]
+        follow(keys, [p for part in (self.encoder, self.trend, self.projection) for p in part.parameters()], None)
         return F.normalize(self.key_projection(self.key_trend(self.key_encoder(view), t)), dim=1)
-
-    def _query_parameters(self) -> list[nn.Parameter]:
-        return [p for part in (self.encoder, self.trend, self.projection) for p in part.parameters()]
-
-    def _key_parameters(self) -> list[nn.Parameter]:
-        return [p for part in (self.key_encoder, self.key_trend, self.key_projection) for p in part.parameters()]

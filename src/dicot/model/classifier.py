@@ -36,7 +36,7 @@ from dicot.model.embedding import embed, pooled, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import reading
 from dicot.model.fitting import EncoderEstimator, columns_of, seed_from, seeded_weights, train_with_bar
-from dicot.model.presets import merge_recipe, names_places
+from dicot.model.presets import merge_recipe
 from dicot.nets.encoders import Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun
 from dicot.train.recipe import Recipe
@@ -86,7 +86,6 @@ class Tuned:
         return cls(**{**read, "accuracies": {int(step): share for step, share in values["accuracies"].items()}})
 
 
-@names_places
 @dataclass(eq=False, repr=False)
 class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
     """Train all weights by cross-entropy: encoder, pooling over time, one linear layer.

@@ -252,13 +252,7 @@ class Composition:
         return made
 
 
-PARTS: dict[str, Any] = {
-    "box": Boxed,
-    "bank": Bank,
-    "contests": Contests,
-    "levels": Levels,
-    "compression": Compression,
-}
+PARTS: dict[str, Any] = {"box": Boxed, "bank": Bank, "contests": Contests, "levels": Levels, "compression": Compression}
 PLAIN = Composition()  # the pooled features alone
 
 

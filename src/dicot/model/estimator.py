@@ -56,7 +56,6 @@ class _Fit(NamedTuple):
     most: float | None = None  # seconds after which it ends
 
 
-@presets.names_places
 @dataclass(eq=False, repr=False)
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitting.EncoderEstimator):
     """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.

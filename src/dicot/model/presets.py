@@ -9,9 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from functools import wraps
-from inspect import signature
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.model.box import in_box
@@ -20,7 +18,7 @@ from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 # What a preset says about the vectors. Models and keys of results that are older than the last three have none.
 FEATURES = ("pooling", "calibrate", "bank", "n_components", "levels", "length", "box")
 PREPARE = ("layout", "unequal", "missing", "scale")
-# A flat name -> its argument, and its name there. Arguments were flat before they were grouped.
+# A flat name -> its argument, and its name there.
 PLACES = {
     **{name: ("features", name) for name in FEATURES},
     "embed_precision": ("features", "precision"),
@@ -30,7 +28,6 @@ PLACES = {
 USUAL_ENCODER = ("inception_time", 256)  # its name and dim
 FROZEN = "frozen"  # instead of a method: an encoder in the box as it is
 USUAL = {"embed_precision": "float32", "layout": "nct", "unequal": "error", "missing": "error"}  # the others: None
-E = TypeVar("E")
 RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
 
 
@@ -214,21 +211,6 @@ def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(recipe := arguments.get("recipe"), Mapping):
         settings["recipe"] = {name: value for name, value in recipe.items() if name not in PLACES} or None
     return settings
-
-
-def names_places(estimator: type[E]) -> type[E]:
-    """Let an estimator answer an argument of the release before, which was flat, with its new place."""
-    init: Any = estimator.__init__
-
-    @wraps(init)
-    def checked(self: E, *given: Any, **arguments: Any) -> None:
-        for name in arguments.keys() & PLACES.keys() - signature(init).parameters.keys():
-            group, own = PLACES[name]
-            raise InputError(f"The argument {name} is now a part of {group}: {group}={{{own!r}: {arguments[name]!r}}}.")
-        init(self, *given, **arguments)
-
-    estimator.__init__ = checked  # type: ignore[method-assign,assignment]
-    return estimator
 
 
 def entries(argument: str, given: Any, known: Sequence[str]) -> dict[str, Any]:

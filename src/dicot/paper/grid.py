@@ -11,15 +11,7 @@ import pandas as pd
 
 from dicot.data.datasets import DATASETS
 from dicot.judge.report import frame
-from dicot.judge.report.scores import (
-    MANY_SETS,
-    Block,
-    block_of,
-    failures,
-    fit_times,
-    standings,
-    times_text,
-)
+from dicot.judge.report.scores import MANY_SETS, Block, block_of, failures, fit_times, standings, times_text
 from dicot.judge.report.stats import average_ranks, half_widths
 from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
 from dicot.paper.numbers import AVERAGE, LARGE, METHODS, NAMES, paper_name, printed, printed_hours

@@ -1,4 +1,4 @@
-"""Data sets by name or path: `load` one, see what is `available`; DATASETS is where a new one is registered."""
+"""Data sets by name or path: `load` one, see what is `on_hand`; DATASETS is where a new one is registered."""
 
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,6 @@ def on_hand() -> OnHand:
         except InputError as error:
             damaged[one.name] = str(error)
     return OnHand(cards, damaged)
-
-
-def available() -> list[Card]:
-    """List what `load` can give right now without a download; damaged sets are left out."""
-    return on_hand().cards
 
 
 def family_of(name: str) -> str | None:

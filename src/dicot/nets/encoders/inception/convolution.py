@@ -30,6 +30,7 @@ R = TypeVar("R")
 C = CFile("dicot.nets.encoders.inception", "products.c")
 COLUMNS = 32  # widths are multiples of it: whole tiles in products.c on any processor
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
+SHORTEST_SEGMENT = 100  # where a number of segments is looked for that divides the case
 _collectors: list[list[object]] = []
 
 
@@ -220,7 +221,10 @@ def _dense_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: in
 class Transforms(NamedTuple):
     """Fixed matrices for cases of one length. Real and imaginary parts are rows of their own; f frequencies."""
 
-    source: Tensor | None  # (P * segments,) the time step that each input of a segment reads; None for one segment
+    # None for one segment; a row of them all is a place in a segment, then the segment.
+    source: Tensor | None  # (P * segments,) the time step that each input reads
+    sent: Tensor | None  # (S * segments,) the time step that each output is
+    order: Tensor | None  # (T,) the output that is each time step
     analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im) per frequency; on a GPU also as (Im, -Re), 4 f
     kernel: Tensor  # (taps, 2 f): the real part of the taps' spectrum, then its imaginary part
     synthesis: Tensor  # (S, 2 f): from (Re, Im) per frequency back to the S outputs of a segment
@@ -250,7 +254,7 @@ def interleaved(a: Tensor, b: Tensor) -> Tensor:
 @constant(most=512)
 def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Transforms:
     """Make the matrices for y[t] = sum_j w[j] v[t + j - left]; an index outside 0 .. T - 1 reads the nearest end."""
-    n_segments = math.ceil(n_times / LONGEST_SEGMENT)
+    n_segments = _segments(n_times)
     n_outputs = math.ceil(n_times / n_segments)
     period = n_outputs + n_taps - 1
     period += (2, 1, 0, 0)[period % 4]  # an even number of frequencies: matrix units read four values at a time
@@ -268,14 +272,24 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
         analysis = torch.cat([analysis, interleaved(v_imag, -v_real)])
     kernel = torch.cat([real, imag])[:, :n_taps]
     parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis))
-    return Transforms(None if n_segments == 1 else source.flatten().to(device), *parts)
+    if n_segments == 1:
+        return Transforms(None, None, None, *parts)
+    sent = torch.arange(n_segments * n_outputs).view(n_segments, n_outputs).T.flatten()
+    return Transforms(*(rows.to(device) for rows in (source.flatten(), sent, sent.argsort()[:n_times])), *parts)
+
+
+def _segments(n_times: int) -> int:
+    """Return into how many segments a case is cut: if possible a number that divides it, so that nothing is padded."""
+    fewest = math.ceil(n_times / LONGEST_SEGMENT)
+    near = range(fewest, max(fewest, n_times // SHORTEST_SEGMENT) + 1)
+    return next((number for number in near if n_times % number == 0), fewest)
 
 
 def _spectral_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what the gradient needs."""
     n_times, n_cases, width = v.shape
     fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
-    n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
+    n_freq = fixed.n_frequencies
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
     segmented = segmented.view(len(fixed.analysis), -1)
     kernel = mm(fixed.kernel.T, taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
@@ -286,9 +300,9 @@ def _spectral_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple
         # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
         spectrum = _both_forms(fixed, segmented).view(2, n_freq, -1, width)
         product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
-    y = mm(fixed.synthesis, product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
-    if fixed.source is not None:
-        y = y.transpose(0, 1).reshape(-1, n_cases, taps.shape[2])[:n_times]
+    y = mm(fixed.synthesis, product.view(2 * n_freq, -1))
+    if fixed.order is not None:  # rows are fetched, which is faster than a transposed copy
+        y = y.view(-1, n_cases * taps.shape[2]).index_select(0, fixed.order)
     return y.view(n_times, n_cases, -1), (spectrum, kernel)
 
 
@@ -299,10 +313,10 @@ def _spectral_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left:
     width = spectrum.shape[-1]
     fixed = transforms(n_times, n_taps, left, dy.dtype, dy.device)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
-    if fixed.source is not None:
-        missing = -n_times % n_outputs
+    if fixed.sent is not None:
+        missing = len(fixed.sent) - n_times
         padded = torch.cat([dy, dy.new_zeros(missing, n_cases, n_out)]) if missing else dy
-        dy = padded.reshape(-1, n_outputs, n_cases * n_out).transpose(0, 1)
+        dy = padded.reshape(-1, n_cases * n_out).index_select(0, fixed.sent)
     dproduct = mm(fixed.synthesis.T, dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
     if serve(spectrum, width, n_out):
         dspectrum, dkernel = multiply_backward(dproduct, spectrum, kernel)
