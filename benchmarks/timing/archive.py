@@ -14,7 +14,7 @@ from benchmarks.timing.turns import counts, fresh_start
 from dicot.core.errors import DicotError
 from dicot.core.progress import Bar
 from dicot.data import Windows
-from dicot.data.datasets import available, load
+from dicot.data.datasets import load, on_hand
 from dicot.methods.dicot import DiCOT
 from dicot.model.fitting import seeded_weights
 from dicot.nets.encoders import InceptionTime
@@ -39,7 +39,7 @@ class ArchiveRun:
 def archive_runs(precision: str) -> tuple[list[ArchiveRun], list[str]]:
     """List the archive sets with the paper's recipe, and the names of those that cannot be loaded."""
     runs, refused = [], []
-    for card in available():
+    for card in on_hand().cards:
         if card.family not in FAMILIES:
             continue
         try:
