@@ -146,6 +146,12 @@ def test_stand_ins_at_hand_take_the_place_of_missing_sets(tmp_path, monkeypatch)
     assert {job.source.name for job in with_stand_ins(["batch_scaling"], options)} == {"harth", "hapt"}
     named = replace(options, sets=("synthetic",))
     assert with_stand_ins(["large"], named) == suite_jobs(["large"], named)
+    named = replace(options, sets=("HAPT", "ItalyPowerDemand", "mine.npz"))
+    jobs = with_stand_ins(["ucr", "large", "ablation", "transfer"], named)
+    planned = {(job.suite, job.seed) for job in jobs if job.source.name == "hapt"}
+    assert planned == {*(("large", seed) for seed in (1, 2, 3, 4, 5)), ("ablation", 1)}, "as in the plan of the page"
+    assert {job.suite for job in jobs if job.source.name == "ItalyPowerDemand"} == {"ucr", "ablation"}
+    assert {job.suite for job in jobs if job.source.name == "mine.npz"} == {"ucr", "large", "ablation"}
     assert maps_set() == "hapt"
 
 

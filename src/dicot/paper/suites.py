@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from dicot.data.datasets import DATASETS, card, family_of, is_here, is_path, stand_ins, transfer_channels
+from dicot.data.datasets import DATASETS, card, family_of, is_here, is_path, spelled, stand_ins, transfer_channels
 from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import suites as who
 from dicot.judge.bench.suites import SUITES, Entry, Pair, SuiteOptions, suite_jobs, whole
@@ -255,12 +255,9 @@ def cheapest_first(units: Iterable[Unit]) -> list[Unit]:
 def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
     """The jobs of these suites, and where one of the paper's sets is not at hand also those on what stands in for it.
 
-    Where the options name data sets, these are the sets and nothing stands in.
+    Where the options name data sets, only the jobs on these; of those that have none, what every suite makes of them.
     """
-    jobs = suite_jobs(suites, options)
-    if options.sets:
-        return jobs
-    more: list[Job] = []
+    named, jobs = set(map(spelled, options.sets)), suite_jobs(suites, replace(options, sets=()))
     for suite in suites:
         own = {(job.source.name, job.target.name) for job in jobs if job.suite == suite}
         used = {name: [name] if is_here(name) else stand_ins(name) for place in own for name in place}
@@ -268,9 +265,13 @@ def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
         if places:
             sets = tuple(sorted({name for place in places for name in place}))
             seeds = options.seeds or (ONE_SEED if suite in ONCE else ())
-            wanted = suite_jobs([suite], replace(options, sets=sets, seeds=seeds))
-            more += [job for job in wanted if (job.source.name, job.target.name) in places]
-    return [*jobs, *more]
+            more = suite_jobs([suite], replace(options, sets=sets, seeds=seeds))
+            jobs += [job for job in more if (job.source.name, job.target.name) in places]
+    if not named:
+        return jobs
+    jobs = [job for job in jobs if {job.source.name, job.target.name} <= named]
+    others = named - {name for job in jobs for name in (job.source.name, job.target.name)}
+    return [*jobs, *(suite_jobs(suites, replace(options, sets=tuple(sorted(others)))) if others else [])]
 
 
 def maps_set() -> str | None:
