@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError, WindowLengthWarning
-from dicot.data.datasets import DATASETS, archive, available, load
+from dicot.data.datasets import DATASETS, archive, load, on_hand
 from dicot.data.datasets.archive import ArchiveSet
 from dicot.judge.evaluation import contender, evaluate
 from dicot.judge.protocols import Probe
@@ -91,7 +91,7 @@ def test_download_into_the_cache(data: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", Fake)
     assert len(load("ERING").train) == 2
     assert sorted(p.name for p in (data.parent / "cache").iterdir()) == ["ERing"]
-    assert [c.name for c in available()] == ["ERing", "synthetic"]
+    assert [c.name for c in on_hand().cards] == ["ERing", "synthetic"]
 
 
 def test_paths(data: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_synthetic_tells_encoders_apart() -> None:
 def test_sets_shipped_with_aeon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DICOT_DATA", raising=False)
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
-    cards = {c.name: c for c in available()}
+    cards = {c.name: c for c in on_hand().cards}
     for name in ("ItalyPowerDemand", "JapaneseVowels"):
         split, card = load(name), cards[name]
         assert split.test is not None
