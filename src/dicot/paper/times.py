@@ -21,7 +21,6 @@ TIMES |= {"passes": float, "encoded": float, "error": str}
 EXPONENTS = {"what": str, "method": str, "quantity": str, "size": int, "ms": float, "paper": float, "base": str}
 EXPONENTS |= {"precision": str, "device": str}
 RUN = ["question", "contender", "data_set", "batch_size", "device"]
-QUANTITIES = {"B": "batch size B", "T": "time steps T", "k": "sub-blocks k", "d": "numbers of a vector d"}
 BOTH, USUAL = "both neighbours", "k from 2 to 10"
 PAPERS_SECONDS = {BOTH: 10_382, USUAL: 10_374}  # of training on the six large sets, as its appendix says
 SCALED = {"dicot": NAMES["dicot"], "catt": "CaTT", "catt without chunks": "CaTT without chunks"}
