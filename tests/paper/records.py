@@ -2,6 +2,9 @@
 
 from tests.report.samples import CONTROLS, failed, record, several
 
+from dicot.judge.report.page import drawn, to_document
+from dicot.paper.page import TITLE, contents
+
 METHODS = ("dicot", "catt", "cost", "infots", "simmtm", "soft", "tfc", "tnc", "ts2vec", "tstcc")
 STAND_INS = ("hapt", "wisdm2019", "sleepedf-night", "mitbih-arrhythmia")
 UCR = ("ACSF1", "Beef", "CBF", "Coffee", "Fish", "Wine")
@@ -56,3 +59,9 @@ def everything():
     rows += several("positive_selection", (*POSITIVES, *CONTROLS), everywhere)
     rows += several("positive_selection", (*POSITIVES, *CONTROLS), STAND_INS, ("clustering",), ("nmi", "ari"))
     return rows + _scaling()
+
+
+def paper_markdown(data, beside=None, only=()):
+    """The text of the page's report.md, for which no figure has to be drawn."""
+    facts, banner, parts = contents(data, beside, only)
+    return to_document(TITLE, facts, banner, drawn(parts, named_only=True))

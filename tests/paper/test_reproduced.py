@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.paper.records import CONTROLS, STAND_INS, everything
+from tests.paper.records import CONTROLS, STAND_INS, everything, paper_markdown
 from tests.report.samples import record, several
 
 from dicot.judge.report.frame import frame
 from dicot.judge.report.page import render
-from dicot.paper.page import chosen, paper_markdown, paper_parts
+from dicot.paper.page import chosen, paper_parts
 from dicot.paper.summary import AGAINST, AGREES, ELSEWHERE, OPEN, findings
 from dicot.paper.tables import newest
 
@@ -44,6 +44,20 @@ def test_stand_ins_say_nothing_of_the_paper_and_a_variant_is_compared_with_the_m
     next_one = found["Does the neighbour matter?", "UCR"]
     assert next_one.who == "the next one" and next_one.mean == pytest.approx(3.0 - 0.35)
     assert next_one.verdict == (AGREES if next_one.paper > 0 else AGAINST)
+
+
+def test_what_has_other_seeds_is_compared_over_those_that_both_have():
+    """Di-COT's later seeds are worse by 30 points: they say nothing of a variant that has the first alone."""
+    sets = ("hapt", "wisdm2019")
+    made = rows(2.0, "positive_selection", "Next Sub-block", sets=sets)
+    made = [{**row, "contender": row["contender"].replace("dicot", "Preceding Sub-block")} for row in made]
+    made += [{**row, "seed": 2, "value": row["value"] - 30.0} for row in made if row["contender"] != "Next Sub-block"]
+    text = paper_markdown(frame(made), only=["table7"])
+    assert "| Preceding Sub-block | **82.05** |" in text and "| Next Sub-block | 80.00 (-2.05) |" in text
+    made = [{**row, "suite": "ablation"} for row in made]
+    made = [{**row, "contender": row["contender"].replace("Preceding Sub-block", "dicot")} for row in made]
+    made = [{**row, "contender": row["contender"].replace("Next Sub-block", CLAIM)} for row in made]
+    assert by_question(made)["Does the neighbour matter?", "stand-ins for the large sets"].mean == pytest.approx(-2.05)
 
 
 def test_the_page_begins_with_answers_and_says_what_cannot_be_said():

@@ -10,6 +10,7 @@ import torch
 from benchmarks.alone import SETS, Run, measured, planned
 from benchmarks.tables import as_csv
 from benchmarks.timing.walk import SEED, timing, walk
+from tests.paper.records import everything, paper_markdown
 
 from dicot import pretrain
 from dicot.core.errors import InputError
@@ -17,7 +18,6 @@ from dicot.judge.report.frame import frame
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
 from dicot.paper import times
-from dicot.paper.page import paper_markdown
 from dicot.paper.summary import _speed
 from dicot.train.recipe import Recipe
 
@@ -59,6 +59,7 @@ def test_a_run_that_fails_is_a_row_with_its_reason_and_every_method_has_one_on_e
 def rows():
     base = {"data_set": "hapt", "batch_size": 128, "time_steps": 128, "precision": "tf32", "warm_up": 100, "timed": 300}
     base |= {"device": "NVIDIA H200, alone", "host_ms": 0.5, "peak_mib": 90, "passes": 1, "encoded": 1.5, "error": ""}
+    base["recorded"] = "2026-11-18T08:06:41+00:00"
     made = [
         {**base, "question": "methods", "contender": name, "step_ms": ms} for name, ms in (("dicot", 4), ("tnc", 3))
     ]
@@ -84,6 +85,10 @@ def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tm
     )
     assert "hapt 4.2 and 4 ms (1.05 times). The paper: 10,382 and 10,374 seconds" in text
     assert "| CaTT | 9 | out of memory |" in text and "Time at T = 500 on NVIDIA H200" in text
+    assert "Measured on 2026-11-18." in text and "host is the limit" in text
+    jobs = frame(row for row in everything() if row["suite"] == "batch_scaling")  # on a stand-in, beside other work
+    assert "Time per step on hapt" in paper_markdown(jobs, only=["figure6"])
+    assert "Time per step on hapt" not in paper_markdown(jobs, tmp_path, only=["figure6"])
     assert "| k = 2 | 3 |" in text
     assert _speed(tmp_path).startswith("No. On NVIDIA H200: a step of Di-COT takes 4 ms")
     (tmp_path / "times.csv").write_text("question,contender\n")
@@ -93,7 +98,7 @@ def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tm
 
 def test_the_exponents_are_those_of_the_power_laws_in_the_file(tmp_path):
     table = pd.DataFrame({"size": [8, 16, 32, 64]}).assign(
-        what="loss", method="dicot", quantity="k", paper=2, base="B = 4"
+        what="loss", method="dicot", quantity="k", paper=2, base="B = 4", recorded="2026-11-18T08:06:41+00:00"
     )
     table = table.assign(ms=0.5 * table["size"] ** 2.0, precision="tf32", device="NVIDIA H200, alone")
     table.to_csv(tmp_path / "exponents.csv", index=False)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError, did_you_mean, listed, naming
-from dicot.data.cases import Array
 from dicot.data.csvfile import columns_of, open_sheet
 from dicot.data.labels import as_text, is_number
 from dicot.data.namepattern import NamePattern
@@ -125,13 +124,14 @@ def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping
         raise InputError(f"{both[0]}={called[both[0]]!r} is {told[both[0]]} and a column. Rename one of them.")
     told |= dict.fromkeys(roles, f"a column of {path}")
     out = {name: tag._replace(told=told) for name, tag in tags.items()}
-    cells = {name: _cells(columns[name]) for name in columns}
+    cells = {name: [None if c == "" or c != c else c for c in column.tolist()] for name, column in columns.items()}
     for row, own in enumerate(owners):
         try:
             for owner in own:
                 if len(own) > 1:
                     raise ValueError(f"{texts[row]!r} may be {listed(own)}. Name it with its folder.")
-                given = {role: cells[called[role]][row] for role in roles if cells[called[role]][row] is not None}
+                told_here = {role: cells[called[role]][row] for role in roles}
+                given: dict[str, Any] = {role: cell for role, cell in told_here.items() if cell is not None}
                 span = [cells[name][row] for name in ("start", "end") if name in cells]
                 if "label" in given and any(time is not None for time in span):
                     given["ranges"] = (*out[owner].ranges, (*_checked(span), given.pop("label")))
@@ -171,11 +171,6 @@ def _meant(files: Files) -> dict[str, list[str]]:
             parts.setdefault(text, []).append(name)
         whole |= {name: [name], name + suffix: [name]}
     return parts | whole
-
-
-def _cells(column: Array) -> list[Any]:
-    """Return the cells of a column, None for an empty one."""
-    return [None if cell == "" or cell != cell else cell for cell in column.tolist()]
 
 
 def told_of(tags: Mapping[str, Tag]) -> dict[str, str]:

@@ -96,10 +96,8 @@ def _weigh(tile: Tensor, rows: slice, columns: slice, grad: Tensor) -> Tensor:
     return (grad[rows, None] + grad[columns]).mul_(_far_exponentials(tile, rows, columns))
 
 
-# The same two in CUDA: each reads a tile once, where PyTorch takes five passes and six.
-
-
 def _served(u: Tensor) -> bool:
+    """Whether CUDA does these two: it reads a tile once, where PyTorch takes five passes and six."""
     return u.is_cuda and u.dtype == torch.float32 and CUDA.on(u.device) is not None
 
 

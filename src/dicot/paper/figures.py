@@ -16,7 +16,7 @@ from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell
 from dicot.paper import times as alone
 from dicot.paper.drawings import power_curves, reference_curves, sub_blocks
-from dicot.paper.grid import EXPECTED, grid, paper_ranks, side_by_side
+from dicot.paper.grid import EXPECTED, column_of, grid, paper_ranks, side_by_side
 from dicot.paper.numbers import AVERAGE, COUNTS, LARGE, METHODS, NAMES, printed, printed_hours, printed_names
 from dicot.paper.tables import FAMILIES, RANKS, Records, number_cell
 from dicot.use.projection import read_maps
@@ -138,9 +138,11 @@ def maps_part(records: Records) -> Iterator[Part]:
 
 def scaling_part(records: Records, suite: str) -> Iterator[Part]:
     """Figure 6: time and memory of a step against the batch size, a table and a figure per data set and measure."""
-    yield from alone.batches_parts(records.beside)
+    yield from (measured := list(alone.batches_parts(records.beside)))
     data = records.of(suite)
     for name in sorted(data.target[data.metric.isin(TIMES)].unique(), key=frame.natural):
+        if measured and not column_of(name, name).exact:
+            continue  # of a stand-in the runs that were alone say it better
         for metric, (title, axis) in TIMES.items():
             own = data[(data.metric == metric) & (data.target == name)]
             if len(own):

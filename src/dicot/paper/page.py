@@ -11,7 +11,7 @@ from dicot.core.errors import InputError, lookup
 from dicot.data.datasets import DATASETS
 from dicot.judge.report.benchmark import report_facts
 from dicot.judge.report.frame import ALONE, SAME_LABELS, SHARED, natural, seeds_of, trial_note
-from dicot.judge.report.page import Part, drawn, to_document, write_pages
+from dicot.judge.report.page import Part, write_pages
 from dicot.judge.report.scores import MANY_SETS, failure_table
 from dicot.judge.report.tables import text_table
 from dicot.paper import figures, tables
@@ -204,18 +204,12 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
 
 def write_paper(folder: Path, data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
-    facts, banner, parts = _contents(data, beside, only)
+    facts, banner, parts = contents(data, beside, only)
     return write_pages(folder, TITLE, parts, facts, banner)
 
 
-def paper_markdown(data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()) -> str:
-    """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
-    facts, banner, parts = _contents(data, beside, only)
-    return to_document(TITLE, facts, banner, drawn(parts, named_only=True))
-
-
-def _contents(
-    data: pd.DataFrame, beside: Path | None, only: Sequence[str]
+def contents(
+    data: pd.DataFrame, beside: Path | None = None, only: Sequence[str] = ()
 ) -> tuple[dict[str, object], str, Iterator[Part]]:
     """Give facts, a warning about trials and all parts; a trial of a suite that is not shown does not count."""
     exhibits = chosen(only)
@@ -291,6 +285,8 @@ def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
         data, seen = data[seen == wanted], seen[seen == wanted]
     trained = data[data.precision != ""].drop_duplicates(["contender", "schedule", "source", "seed", "batch_size"])
     places = trained.device.str.replace(ALONE, "").str.replace(SHARED, "").value_counts()
+    known = map(DATASETS.registered, sorted(data.target[data.metric == "accuracy"].unique()))
+    constant = [f"{one.name} {one.constant_accuracy:.2f}" for one in known if one and one.constant_accuracy]
     told = {
         "Labels": ", ".join(
             labels_text(name, data.target[seen == name]) for name in sorted(seen.unique(), key=natural)
@@ -300,6 +296,7 @@ def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
             f"{name or 'a device without a name'} ({count:,} fits)" for name, count in places.items()
         ),
         "Precision": ", ".join(sorted(trained.precision.unique())),
+        "Accuracy of always answering the commonest class of the training cases": ", ".join(constant),
     }
     yield " ".join(f"{name}: {words}." for name, words in told.items() if words)
 

@@ -17,9 +17,9 @@ from dicot.paper.numbers import METHODS, NAMES, printed_hours
 
 TIMES = {"question": str, "contender": str, "data_set": str, "batch_size": int, "time_steps": int, "precision": str}
 TIMES |= {"device": str, "warm_up": float, "timed": float, "step_ms": float, "host_ms": float, "peak_mib": float}
-TIMES |= {"passes": float, "encoded": float, "error": str}
+TIMES |= {"passes": float, "encoded": float, "recorded": str, "error": str}
 EXPONENTS = {"what": str, "method": str, "quantity": str, "size": int, "ms": float, "paper": float, "base": str}
-EXPONENTS |= {"precision": str, "device": str}
+EXPONENTS |= {"precision": str, "device": str, "recorded": str}
 RUN = ["question", "contender", "data_set", "batch_size", "device"]
 BOTH, USUAL = "both neighbours", "k from 2 to 10"
 PAPERS_SECONDS = {BOTH: 10_382, USUAL: 10_374}  # of training on the six large sets, as its appendix says
@@ -39,7 +39,7 @@ def measured(folder: Path | None, name: str) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=list(columns))
     rows = pd.concat(parts, ignore_index=True)
-    rows = rows.assign(device=rows.device.str.removesuffix(ALONE))
+    rows = rows.assign(device=rows.device.str.removesuffix(ALONE), recorded=rows.recorded.str[:10])  # the day
     return rows.drop_duplicates(RUN, keep="last") if name == "times" else rows
 
 
@@ -92,11 +92,11 @@ def methods_parts(folder: Path | None) -> Iterator[Part]:
         ]
         about = (
             f"{standing(rows, str(device))} The paper: Di-COT has the lowest training time of all. {_how(own)} "
-            "Host ms: what the host needs to issue a step to an idle device; where that is close to the time of the "
-            "step, the host is the limit. Encoder calls, and how often a time step is encoded, passes without a "
-            f"gradient too, are those on {own.data_set.iloc[0]}. The paper's hours: six large sets on a V100S. Bold: "
-            "lowest as printed."
+            "Encoder calls, and how often a time step is encoded, passes without a gradient too, are those on "
+            f"{own.data_set.iloc[0]}. The paper's hours: six large sets on a V100S. Bold: lowest as printed."
         )
+        if own.host_ms.notna().any():
+            about += " Host ms: what the host needs to issue a step; close to its time, the host is the limit."
         table = text_table("method", zip(printed, zip(*cells.values(), strict=True), strict=True), list(cells), about)
         yield Part(f"Every method alone on {device}", table)
 
@@ -122,7 +122,8 @@ def _how(rows: pd.DataFrame) -> str:
     )
     return (
         f"One run at a time, nothing beside it; {span(scored.timed)} steps are timed after {span(scored.warm_up)} of "
-        f"warm-up, in which a GPU's CUDA graphs are captured. {sets}."
+        f"warm-up, in which a GPU's CUDA graphs are captured. {sets}. "
+        f"Measured on {', '.join(sorted(set(rows.recorded)))}."
     )
 
 
@@ -229,7 +230,8 @@ def exponents_parts(folder: Path | None) -> Iterator[Part]:
             f"Milliseconds of a loss with its gradient, and of a training step, alone on {device}, "
             f"{own.precision.iloc[0]}; the exponent is the slope through the logarithms. The paper: O(B k^2 d) for "
             "Di-COT's loss, O(B^2 T^2 d) for CaTT's; T is no input of Di-COT's loss. Small sizes are bound by launches "
-            "and memory, so the larger half tells more. A step is mostly the encoder, which is linear in B and T."
+            "and memory, so the larger half tells more. A step is mostly the encoder, which is linear in B and T. "
+            f"Measured on {', '.join(sorted(set(own.recorded)))}."
         )
         figures = {
             f"figure6-exponents-{what}-{_stem(device)}": partial(

@@ -78,6 +78,7 @@ class DataSet(ABC):
     paper_subset_seed: int | None = None  # of the authors' draw of labelled cases, where theirs is another than usual
     stands_in_for: str = ""  # the set of the paper in whose place it can be used
     class_sizes: tuple[int, ...] = ()  # labelled training cases of each class, where that is known without its files
+    constant_accuracy: float | None = None  # percent, of always answering the class that most of these have
 
     @abstractmethod
     def is_here(self) -> bool:

@@ -30,6 +30,7 @@ class StandIn(DataSet):
     parts: Callable[[Arrays], Parts]
     sizes: Sizes
     class_sizes: tuple[int, ...]
+    constant_accuracy: float
     source: str
     licence: str
     citation: str

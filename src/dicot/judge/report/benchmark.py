@@ -117,7 +117,7 @@ def report_facts(data: pd.DataFrame) -> dict[str, object]:
     dates = sorted(set(data.recorded) - {""})
     return {
         "jobs": f"{len(jobs)}, of which {jobs.sum()} failed",
-        "data sets": frame.data_sets(data).nunique(),
+        "data sets": len({*data.source, *data.target}),
         "contenders": data.contender.nunique(),
         "seeds": ", ".join(map(str, frame.seeds_of(data))),
         "devices": listed(data.device),
