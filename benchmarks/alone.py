@@ -3,11 +3,12 @@
 Three questions, a row for each run: every method of the paper with the same number of steps on three data sets
 (Figure 1, Tables 1 and 2); Di-COT with other numbers of sub-blocks and with both neighbours (Figure 7, Table 7); Di-COT
 and CaTT with batches of 8 to 512 windows of 500 time steps (Figure 6). Nothing else of the command runs beside a run.
-The first steps are a warm-up that is not timed: they load libraries and capture CUDA graphs. Needs torch, numpy and the
-data sets (DICOT_DATA). `dicot paper` shows the file.
+The first steps are a warm-up that is not timed: they load libraries and capture CUDA graphs. Rows of other runs that
+the file has stay in it. Needs torch, numpy and the data sets (DICOT_DATA). `dicot paper` shows the file.
 """
 
 import argparse
+import csv
 import dataclasses
 import time
 from collections.abc import Iterator, Mapping
@@ -21,10 +22,10 @@ from benchmarks.arguments import some_of
 from benchmarks.tables import as_csv
 from benchmarks.timing.walk import timing
 from dicot.core.device import describe_device, load_optimisers, resolve_device
-from dicot.core.errors import brief
+from dicot.core.errors import DicotError, brief
 from dicot.core.storage import write_atomic
 from dicot.data import Windows
-from dicot.data.datasets import load
+from dicot.data.datasets import card, load
 from dicot.data.datasets.base import cut, runs
 from dicot.data.datasets.standins import HAPT
 from dicot.data.npyfile import load_npz
@@ -50,6 +51,7 @@ BATCHES = (8, 16, 32, 64, 128, 256, 512)
 LENGTH = 500
 STEPS, WARM_UP = 400, 100
 BATCH_STEPS, BATCH_SECONDS = 100, 2.0  # that are timed, and at most so long
+KEY = ("question", "contender", "data_set", "batch_size", "device")  # of a row
 BATCH_WARM_UP = {"dicot": 60, "catt": 3}  # until every k was drawn; CaTT draws nothing
 
 
@@ -132,6 +134,27 @@ def _short(value: float) -> str:
     return "" if value != value else f"{value:.5g}"
 
 
+def sizes_in(text: str) -> list[int]:
+    """Read sizes of batches."""
+    sizes = [int(one) for one in text.split(",")]
+    if min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"a batch has 1 case or more; got {text!r}")
+    return sizes
+
+
+def rows_of(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Read the rows that a file has, by what they are about; none where there is no file."""
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {key_of(row): row for row in csv.DictReader(file)}
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a row is about; one that was measured anew takes the place of the one before."""
+    return tuple(str(row[name]) for name in KEY)
+
+
 def main() -> None:
     """Time all runs, one after the other, and write the file after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,29 +164,34 @@ def main() -> None:
         "--questions", type=some_of(("methods", "splits", "batches")), default=["methods", "splits", "batches"]
     )
     parser.add_argument("--methods", type=some_of(PAPERS), default=list(PAPERS))
-    parser.add_argument("--sets", type=lambda text: text.split(","), default=list(SETS))
-    parser.add_argument("--batches", type=lambda text: [int(one) for one in text.split(",")], default=list(BATCHES))
+    parser.add_argument("--sets", type=lambda text: list(map(str.strip, text.split(","))), default=list(SETS))
+    parser.add_argument("--batches", type=sizes_in, default=list(BATCHES))
     parser.add_argument("--steps", type=int, default=STEPS, help=f"of a run, warm-up included; default {STEPS}")
     parser.add_argument("--warm-up", type=int, default=WARM_UP, help=f"steps that are not timed; default {WARM_UP}")
     options = parser.parse_args()
     if not 1 <= options.warm_up < options.steps:
         parser.error(f"--warm-up must be 1 or more and below --steps {options.steps}; got {options.warm_up}.")
-    device, started = resolve_device(options.device), time.perf_counter()
-    rows: list[dict[str, Any]] = []
+    try:
+        device = resolve_device(options.device)
+        for name in options.sets if {"methods", "splits"} & set(options.questions) else ():
+            card(name)  # an error now rather than after the runs before it
+    except DicotError as error:
+        parser.error(str(error))
+    started, rows, done = time.perf_counter(), rows_of(options.out), 0
     load_optimisers()
     for run in planned(options):
-        if not rows:
+        if not done:
             measured(run, device)  # libraries load at first use, and the first run would be charged for it
-        rows.append(measured(run, device))
-        write_atomic(options.out, as_csv(rows))
-        row = rows[-1]
+        row, done = measured(run, device), done + 1
+        rows[key_of(row)] = row
+        write_atomic(options.out, as_csv(list(rows.values())))
         told = row["error"] or f"{row['step_ms']} ms a step"
         print(
             f"{time.perf_counter() - started:6.1f} s  {run.question}: {run.contender}, {run.data.name}, "
             f"batches of {run.recipe.batch_size}: {told}",
             flush=True,
         )
-    print(f"Wrote {len(rows)} rows to {options.out}")
+    print(f"Measured {done} of the {len(rows)} rows of {options.out}")
 
 
 if __name__ == "__main__":

@@ -138,6 +138,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, help=f"of a run; default {STEPS}, on a CPU 3")
     options = parser.parse_args()
+    if options.steps is not None and options.steps < 2:
+        parser.error(f"--steps must be 2 or more, one of them to warm up; got {options.steps}.")
     device, started = resolve_device(options.device), time.perf_counter()
     steps = options.steps or (STEPS if device.type == "cuda" else 3)
     load_optimisers()

@@ -58,7 +58,8 @@ def test_missing_data_is_named_once(call, tmp_path, monkeypatch):
 def test_mistakes():
     for words, message in (
         (["bench", "smok"], "Did you mean 'smoke'"),
-        (["bench", "ucr", "--seeds", "x"], "seeds takes whole numbers"),
+        (["bench", "ucr", "--seeds", "x"], "--seeds takes whole numbers from 0 to 4294967295"),
+        (["bench", "ucr", "--seeds", "1,-1"], "--seeds takes whole numbers .*got '1,-1'"),
         (["bench", "transfer", "--set", "scale=zscore"], 'scale must be None, "dataset", "case"'),
         (["bench", "ucr", "--set", "shedule=both"], "'schedule'"),
     ):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,6 +45,11 @@ def test_published_records_are_taken_over_before_anything_is_run(call):
     assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call, *elsewhere)
 
 
+def test_an_exhibit_that_no_run_fills_needs_no_ledger(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "out/paper/report.html" in dicot("paper", "--run", "--only", "figure2")
+
+
 def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
@@ -53,12 +59,16 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     Path("results").mkdir()
     Path("results/a.csv").write_text("")
     Path("results/maps.npz").write_bytes(b"maps")
+    monkeypatch.setattr("dicot.use.projection.read_maps", lambda path: SimpleNamespace(data_set="waves.npz"))
+    monkeypatch.setattr("dicot.judge.bench.ledger.read_contents", lambda path: ([], []))
     monkeypatch.setattr("dicot.judge.bench.ledger.read_records", lambda *words: ([], []))
     call = ["paper", "--run", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
     assert "Maps of waves.npz would be written to out/maps.npz" in dicot(*call, "--dry-run")
     assert not called and not Path("out").exists()
     dicot(*call, "--set", "steps=3")
     assert called == [("waves.npz", Path("out/maps.npz"), {"seed": 1, "device": "cpu", "steps": 3})]
+    assert not Path("out/maps.npz").exists(), "a trial cannot go on with what is none"
+    dicot(*call)
     assert Path("out/maps.npz").read_bytes() == b"maps"  # gone on with
 
 

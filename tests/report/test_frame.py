@@ -42,6 +42,14 @@ def test_scores_on_different_labelled_cases_stay_apart_and_the_note_tells_which(
     assert "the same for all seeds (D-40) (knn_5 (authors))." in note(both)
 
 
+def test_a_table_says_which_data_changed_between_its_runs():
+    rows = [record("s", name, "mine", 1.0, target_data=data) for name, data in (("dicot", "a1"), ("catt", "b2"))]
+    rows += [record("s", name, "hers", 1.0, target_data="c3") for name in ("dicot", "catt")]
+    told = "Not to be compared: mine changed between these runs. Run the older ones again."
+    assert note(latest(frame(rows))) == told
+    assert note(latest(frame([*rows[1:], record("s", "dicot", "mine", 1.0)]))) == "", "of one run it is not known"
+
+
 def test_a_cell_with_a_failed_run_has_no_mean():
     rows = [record("s", "dicot", "a", 80.0), failed(record("s", "dicot", "a", 0.0, seed=2), "boom")]
     runs = by_data_set(frame([*rows, record("s", "dicot", "b", 70.0)]), ["accuracy"])

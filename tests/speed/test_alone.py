@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from benchmarks.alone import SETS, Run, measured, planned
+from benchmarks.alone import SETS, Run, main, measured, planned
 from benchmarks.tables import as_csv
 from benchmarks.timing.walk import SEED, timing, walk
 from tests.paper.records import everything, paper_markdown
@@ -91,6 +91,9 @@ def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tm
     assert "Time per step on hapt" not in paper_markdown(jobs, tmp_path, only=["figure6"])
     assert "| k = 2 | 3 |" in text
     assert _speed(tmp_path).startswith("No. On NVIDIA H200: a step of Di-COT takes 4 ms")
+    ended = [row | {"error": "out of memory", "step_ms": "", "timed": "", "warm_up": ""} for row in rows()]
+    (tmp_path / "times.csv").write_bytes(as_csv(ended))
+    assert "0 steps are timed" in paper_markdown(frame([]), tmp_path, only=["figure1"]), "every run failed"
     (tmp_path / "times.csv").write_text("question,contender\n")
     with pytest.raises(InputError, match=r"times\.csv.*data_set"):
         times.measured(tmp_path, "times")
@@ -104,6 +107,23 @@ def test_the_exponents_are_those_of_the_power_laws_in_the_file(tmp_path):
     table.to_csv(tmp_path / "exponents.csv", index=False)
     text = paper_markdown(frame([]), tmp_path, only=["figure6"])
     assert "| loss of Di-COT against k | 8 to 64 | 32 to 2,048 | 2.00 | 2.00 | 2 | B = 4 |" in text
+    table[:2].to_csv(tmp_path / "exponents.csv", index=False)
+    assert "loss of Di-COT" not in paper_markdown(frame([]), tmp_path, only=["figure6"]), "two sizes are no curve"
+
+
+def test_runs_that_are_not_measured_anew_stay_in_the_file(tmp_path, monkeypatch):
+    out = tmp_path / "times.csv"
+    out.write_bytes(as_csv(rows()))
+    again = {**rows()[1], "step_ms": 7}
+    monkeypatch.setattr("benchmarks.alone.planned", lambda options: [Run("methods", "tnc", "tnc", {}, None, None, 1)])
+    monkeypatch.setattr("benchmarks.alone.measured", lambda run, device: again)
+    monkeypatch.setattr(Run, "data", type("Data", (), {"name": "hapt"}))
+    monkeypatch.setattr(Run, "recipe", Recipe(3, 128))
+    monkeypatch.setattr(sys, "argv", ["alone", "--device", "cpu", "--sets", "ItalyPowerDemand", "--out", str(out)])
+    main()
+    found = pd.read_csv(out)
+    assert found.contender.tolist() == [row["contender"] for row in rows()]
+    assert found.step_ms[:2].tolist() == [4, 7]
 
 
 @pytest.mark.slow

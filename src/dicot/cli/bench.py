@@ -107,7 +107,7 @@ def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions
     schedule = texts.get("schedule", "per_step")
     return SuiteOptions(
         sets=opt.names_in(texts.get("sets")),
-        seeds=opt.whole_numbers(texts.get("seeds"), "seeds"),
+        seeds=opt.seeds_in(texts.get("seeds")),
         channels=texts.get("channels", ""),
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         **given,
@@ -117,11 +117,10 @@ def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions
 
 def announce(plan: "Plan") -> None:
     """Say what a user should know before hours are spent."""
-    units = plan.units
     states = list(plan.states.values())
     shown = ("recorded", "failed", "no data", *(["unusable"] if "unusable" in states else []), "to run")
     counts = ", ".join(f"{states.count(state)} {state}" for state in shown)
-    typer.echo(f"{len(states)} jobs: {counts}, in {len(units)} fits.")
+    typer.echo(f"{len(states)} jobs: {counts}, in {len(plan.units)} fits.")
     if plan.missing:
         typer.echo(
             f"Left out, because the data are not here ({len(plan.missing)}): {', '.join(plan.missing)}. "

@@ -61,7 +61,7 @@ def evaluate(
 
     names = PROTOCOLS if protocols == "all" else opt.names_in(protocols)
     chosen = [lookup(every_protocol(), name, "protocol")() for name in names]
-    numbers = opt.whole_numbers(seeds, "--seeds")
+    numbers = opt.seeds_in(seeds)
     reading, settings = said.take(*opt.READING), said.take_model()
     run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets")}
     if out is not None:  # before anything is trained for it

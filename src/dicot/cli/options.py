@@ -167,14 +167,14 @@ def given(**options: Any) -> dict[str, Any]:
 
 def names_in(text: str | None) -> tuple[str, ...]:
     """Read names that are separated by commas."""
-    return tuple(name.strip() for name in text.split(",")) if text else ()
+    return tuple(filter(None, map(str.strip, text.split(",")))) if text else ()
 
 
-def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(name) for name in names_in(text))
-    except ValueError as error:
-        raise InputError(f"{option} takes whole numbers separated by commas; got {text!r}.") from error
+def seeds_in(text: str | None) -> tuple[int, ...]:
+    names = names_in(text)
+    if not all(name.isdecimal() and int(name) < 2**32 for name in names):
+        raise InputError(f"--seeds takes whole numbers from 0 to 4294967295, separated by commas; got {text!r}.")
+    return tuple(map(int, names))
 
 
 def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:

@@ -50,7 +50,7 @@ def paper(
         published = exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
         ledger, records = ledger or LEDGER, None
         suites = list(dict.fromkeys(suite for one in exhibits.values() for suite in one.suites))
-        failed = bool(suites) and _run(suites, options, ledger, published, dry_run, device=device, workers=workers)
+        failed = _run(suites, options, ledger, published, dry_run, device=device, workers=workers)
         if MAPS_KEY in exhibits:
             _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
         if dry_run:
@@ -73,10 +73,9 @@ def _run(
     from dicot.judge.bench.plan import make_plan
     from dicot.paper.suites import cheapest_first, with_stand_ins
 
-    jobs = with_stand_ins(suites, options)
-    known = [*tables, *([ledger] if dry_run and ledger.exists() else [])]
+    jobs = with_stand_ins(suites, options) if suites else []  # an exhibit may need a file alone
     with Ledger(":memory:" if dry_run else ledger) as book:
-        book.take([read_contents(path) for path in known])
+        book.take([read_contents(path) for path in (*tables, *([ledger] if dry_run and ledger.exists() else []))])
         plan = make_plan(jobs, book)
         announce(plan)
         if dry_run:
@@ -91,11 +90,12 @@ def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", 
     from dicot.core.storage import write_atomic
     from dicot.paper.maps import run_maps
     from dicot.paper.suites import maps_set
+    from dicot.use.projection import read_maps
 
-    before = next((one for table in published if (one := table.with_name(MAPS)).is_file()), None)
-    if before is not None and not path.exists() and not dry_run:
-        write_atomic(path, before.read_bytes())
     name = options.sets[0] if options.sets else maps_set()
+    before = [one for one in {table.with_name(MAPS) for table in published} if one.is_file()]
+    if before and not (path.exists() or dry_run or options.steps) and read_maps(before[0]).data_set == name:
+        write_atomic(path, before[0].read_bytes())
     if name is None:
         typer.echo(f"No data set for {path} is at hand.")
     elif dry_run:

@@ -130,8 +130,7 @@ def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping
             for owner in own:
                 if len(own) > 1:
                     raise ValueError(f"{texts[row]!r} may be {listed(own)}. Name it with its folder.")
-                told_here = {role: cells[called[role]][row] for role in roles}
-                given: dict[str, Any] = {role: cell for role, cell in told_here.items() if cell is not None}
+                given: dict[str, Any] = {r: cells[at][row] for r in roles if cells[at := called[r]][row] is not None}
                 span = [cells[name][row] for name in ("start", "end") if name in cells]
                 if "label" in given and any(time is not None for time in span):
                     given["ranges"] = (*out[owner].ranges, (*_checked(span), given.pop("label")))

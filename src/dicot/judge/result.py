@@ -17,7 +17,7 @@ PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control
 # One number of a result as a row of a tidy table.
 TIDY = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
-    *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
+    *("schedule", "steps", "batch_size", "precision", "trial", "subsets", "target_data"),
     *("fit_seconds", "embed_seconds", "score_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 

@@ -140,9 +140,8 @@ def scaling_part(records: Records, suite: str) -> Iterator[Part]:
     """Figure 6: time and memory of a step against the batch size, a table and a figure per data set and measure."""
     yield from (measured := list(alone.batches_parts(records.beside)))
     data = records.of(suite)
-    for name in sorted(data.target[data.metric.isin(TIMES)].unique(), key=frame.natural):
-        if measured and not column_of(name, name).exact:
-            continue  # of a stand-in the runs that were alone say it better
+    names = data.target[data.metric.isin(TIMES)].unique()  # of a stand-in the runs that were alone say it better
+    for name in sorted((one for one in names if not measured or column_of(one, one).exact), key=frame.natural):
         for metric, (title, axis) in TIMES.items():
             own = data[(data.metric == metric) & (data.target == name)]
             if len(own):

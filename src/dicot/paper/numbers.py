@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from dicot.judge.report.frame import FIRST, SAME_LABELS
+from dicot.judge.report.frame import FIRST, FORESTS, SAME_LABELS
 
 LARGE = ("ECG", "HARTH", "PAMAP2", "SKODA", "SLEEP", "WISDM2")
 FOREST = "Random Forest"  # on the means of the channels (D-36)
@@ -30,7 +30,6 @@ NAMES = {
     "raw-mean": "Raw Data",  # the means of the channels, scored by the probe (D-35)
 }
 METHODS = tuple(NAMES)[:10]  # in the paper's order
-FORESTS = ("forest", "forest_1pct")
 ARCHIVES = ("ucr", "uea")
 COUNTS = ("5", "10", "50", "100", "500")  # labelled cases per class
 AVERAGE, HOURS = "average", "Time (hrs)"

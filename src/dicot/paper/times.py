@@ -111,7 +111,7 @@ def _how(rows: pd.DataFrame) -> str:
     """Say how these runs were timed."""
 
     def span(values: pd.Series) -> str:
-        low, high = int(values.min()), int(values.max())
+        low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
     scored = rows[rows.error == ""]
@@ -209,6 +209,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 def exponents_parts(folder: Path | None) -> Iterator[Part]:
     """How loss and step grow with B, T, k and d: fitted exponents beside those of the paper, and the curves."""
     rows = measured(folder, "exponents")
+    rows = rows[rows.groupby(["device", "what", "method", "quantity"]).ms.transform("count") > 2]  # a slope needs some
     for device, own in rows.groupby("device", sort=False):
         lines, curves = [], dict[str, dict[str, tuple[list[float], list[float]]]]()
         for (what, method, quantity), part in own.groupby(["what", "method", "quantity"], sort=False):

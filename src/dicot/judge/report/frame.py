@@ -195,7 +195,10 @@ def note(runs: pd.DataFrame, *sentences: str) -> str:
     """Write what stands below a table: whether it shows trials, what its schedules are, and these sentences."""
     both = runs.schedule[runs.schedule != ""].nunique() > 1
     schedules = "per_step is the paper's schedule, per_epoch that of the authors' code (D-01)." if both else ""
-    return " ".join(filter(None, (trial_note(runs), schedules, *sentences, *subset_notes(runs))))
+    known = runs[runs.target_data != ""].groupby("target").target_data.nunique()
+    several = ", ".join(known.index[known > 1])
+    mixed = f"Not to be compared: {several} changed between these runs. Run the older ones again." if several else ""
+    return " ".join(filter(None, (trial_note(runs), mixed, schedules, *sentences, *subset_notes(runs))))
 
 
 def subset_notes(runs: pd.DataFrame) -> list[str]:
