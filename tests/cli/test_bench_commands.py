@@ -34,6 +34,7 @@ def test_a_suite_runs_once_and_is_exported(tmp_path, call):
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     said = dicot("bench", "merge", tmp_path / "a.csv", "--ledger", tmp_path / "new.sqlite")
     assert "3 rows, 3 of them taken over" in said
+    assert "b.csv: 3 rows, " in dicot("bench", "merge", tmp_path, "--ledger", tmp_path / "c.sqlite")
 
 
 def test_both_schedules_and_failures(call, monkeypatch):

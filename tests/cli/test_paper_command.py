@@ -10,6 +10,7 @@ from tests.commands import dicot
 
 from dicot.core.errors import InputError
 from dicot.judge.bench.suites import SUITES
+from dicot.judge.protocols import Probe
 from dicot.paper import suites as paper_suites
 
 
@@ -42,7 +43,19 @@ def test_published_records_are_taken_over_before_anything_is_run(call):
     elsewhere = ["--ledger", "new/b.sqlite"]
     assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call, *elsewhere, "--dry-run")
     assert not Path("new").exists()
+    Path("results/times_here.csv").write_text("published")
     assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call, *elsewhere)
+    Path("results/times_here.csv").write_text("published later")
+    dicot(*call, *elsewhere)
+    assert Path("new/times_here.csv").read_text() == "published", "what lies beside a ledger is its user's"
+
+
+def test_failed_jobs_are_run_again_when_asked(call, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(Probe, "score_draws", lambda *words, **more: 1 / 0)
+        assert "10 of them failed" in dicot(*call, code=1)
+    assert "Failed jobs are run again with --retry-failed." in dicot(*call)
+    assert "10 jobs recorded" in dicot(*call, "--retry-failed")
 
 
 def test_an_exhibit_that_no_run_fills_needs_no_ledger(tmp_path, monkeypatch):
@@ -75,7 +88,8 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--dry-run"], "--dry-run and --set are for --run"),
+        (["--dry-run"], "--dry-run, --retry-failed and --set are for --run"),
+        (["--retry-failed"], "--retry-failed and --set are for --run"),
         (["--ledger", "a", "--records", "b"], "either --ledger FILE or --records PATH"),
         (["--only", "table30"], "table3"),
         (["--run", "--dry-run", "--set", "workers=2,sets=a"], "workers must be a whole number.*2,sets=a"),

@@ -76,7 +76,7 @@ def test_from_the_publishers_files_to_the_page(tmp_path, monkeypatch):
     shown = "table1,table5,table8"
     settings = [word for one in ("steps=1", "seeds=1", "workers=1") for word in ("--set", one)]
     said = dicot("paper", "--run", "--only", shown, "--device", "cpu", *settings)
-    assert " 0 no data" in said and " 0 failed" in said and "out/paper/report.html" in said
+    assert " 0 no data" in said and " 0 failed" in said and "wisdm2: " in said and "out/paper/report.html" in said
     text = Path("out/paper/report.md").read_text(encoding="utf-8")
     assert "6 of the paper's 6 large sets." in section(text, "table1") and "stand-in" not in section(text, "table1")
     row = table(section(text, "table1"))["Di-COT"]

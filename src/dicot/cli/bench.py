@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LEDGER = Path("out/bench.sqlite")
 LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept in.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")]
 
 
@@ -45,7 +46,7 @@ def run(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
     device: opt.Device = "auto",
     ray: opt.Ray = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
+    retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
     set_: opt.Set = None,
@@ -85,12 +86,13 @@ def run(
 
 @bench.command("merge")
 def merge_ledgers(
-    others: Annotated[list[Path], typer.Argument(help="Ledgers, or tables that were exported from some.")],
+    others: Annotated[list[Path], typer.Argument(help="Ledgers, tables exported from some, or folders of tables.")],
     ledger: LedgerFile = LEDGER,
 ) -> None:
     """Take the rows of other ledgers over into this one, all or none; of two for one job the newer stays."""
-    from dicot.judge.bench.ledger import Ledger, read_contents
+    from dicot.judge.bench.ledger import Ledger, exports_in, read_contents
 
+    others = [path for other in others for path in exports_in(other)]
     sources = [read_contents(other) for other in others]
     with Ledger(ledger) as book:
         for other, (rows, taken) in zip(others, book.take(sources), strict=True):

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.bench import LEDGER, DryRun, announce, run_units, show_plan, suite_options
+from dicot.cli.bench import LEDGER, DryRun, RetryFailed, announce, run_units, show_plan, suite_options
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dicot.judge.bench.suites import SuiteOptions
+    from dicot.judge.evaluation.jobs import Job
 
 RECORDS = Path("results")  # what is published with the library
 MAPS = "maps.npz"  # beside the records, as in dicot.paper.tables
@@ -26,6 +27,7 @@ def paper(
     only: Annotated[str | None, typer.Option(help="Figures and tables, such as table3,figure6; default: all.")] = None,
     run: Annotated[bool, typer.Option("--run", help="First run what is missing into the ledger.")] = False,
     device: opt.Device = "auto",
+    retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     set_: opt.Set = None,
 ) -> None:
@@ -33,16 +35,18 @@ def paper(
 
     With --run, --set takes workers, sets, seeds, steps, precision and schedule (per_step, per_epoch or both).
     """
-    from dicot.judge.bench.ledger import exports_in, read_records
+    from dicot.core.storage import write_atomic
+    from dicot.judge.bench.ledger import MEASURED, exports_in, read_records
     from dicot.judge.report.frame import frame
     from dicot.judge.report.page import need_packages
     from dicot.paper.page import MAPS_KEY, chosen, write_paper
+    from dicot.paper.suites import with_stand_ins
 
     need_packages()
     if ledger is not None and records is not None and not run:
         raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
-    if (dry_run or set_) and not run:
-        raise InputError("--dry-run and --set are for --run. Give it too, or leave them out.")
+    if (dry_run or retry_failed or set_) and not run:
+        raise InputError("--dry-run, --retry-failed and --set are for --run. Give it too, or leave them out.")
     exhibits, failed = chosen(opt.names_in(only)), False
     if run:
         said = opt.Settings(set_)
@@ -50,11 +54,15 @@ def paper(
         published = exports_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
         ledger, records = ledger or LEDGER, None
         suites = list(dict.fromkeys(suite for one in exhibits.values() for suite in one.suites))
-        failed = _run(suites, options, ledger, published, dry_run, device=device, workers=workers)
+        jobs = with_stand_ins(suites, options) if suites else []  # an exhibit may need a file alone
+        failed = _run(jobs, ledger, published, retry_failed, dry_run, device=device, workers=workers)
         if MAPS_KEY in exhibits:
             _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
         if dry_run:
             return
+        for table in {one for path in published for name in MEASURED for one in path.parent.glob(f"{name}*.csv")}:
+            if not (copy := ledger.with_name(table.name)).exists():
+                write_atomic(copy, table.read_bytes())
     elif ledger is None and records is None:
         ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
     place = records or ledger or LEDGER
@@ -66,17 +74,16 @@ def paper(
 
 
 def _run(
-    suites: "Sequence[str]", options: "SuiteOptions", ledger: Path, tables: "Sequence[Path]", dry_run: bool, **how: Any
+    jobs: "Sequence[Job]", ledger: Path, tables: "Sequence[Path]", retry_failed: bool, dry_run: bool, **how: Any
 ) -> bool:
-    """Run what these suites and published tables lack, on a device with workers; whether something failed."""
+    """Run what of these jobs the ledger and published tables lack, on a device with workers; whether one failed."""
     from dicot.judge.bench.ledger import Ledger, read_contents
     from dicot.judge.bench.plan import make_plan
-    from dicot.paper.suites import cheapest_first, with_stand_ins
+    from dicot.paper.suites import cheapest_first
 
-    jobs = with_stand_ins(suites, options) if suites else []  # an exhibit may need a file alone
     with Ledger(":memory:" if dry_run else ledger) as book:
         book.take([read_contents(path) for path in (*tables, *([ledger] if dry_run and ledger.exists() else []))])
-        plan = make_plan(jobs, book)
+        plan = make_plan(jobs, book, retry_failed=retry_failed)
         announce(plan)
         if dry_run:
             show_plan(plan)

@@ -287,14 +287,11 @@ def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
     places = trained.device.str.replace(ALONE, "").str.replace(SHARED, "").value_counts()
     known = map(DATASETS.registered, sorted(data.target[data.metric == "accuracy"].unique()))
     constant = [f"{one.name} {one.constant_accuracy:.2f}" for one in known if one and one.constant_accuracy]
+    labels = [labels_text(name, data.target[seen == name]) for name in sorted(seen.unique(), key=natural)]
     told = {
-        "Labels": ", ".join(
-            labels_text(name, data.target[seen == name]) for name in sorted(seen.unique(), key=natural)
-        ),
+        "Labels": ", ".join(labels),
         "Seeds": ", ".join(map(str, seeds_of(data))),
-        "Trained on": ", ".join(
-            f"{name or 'a device without a name'} ({count:,} fits)" for name, count in places.items()
-        ),
+        "Trained on": ", ".join(f"{name or 'a device without a name'} ({n:,} fits)" for name, n in places.items()),
         "Precision": ", ".join(sorted(trained.precision.unique())),
         "Accuracy of always answering the commonest class of the training cases": ", ".join(constant),
     }
@@ -303,11 +300,8 @@ def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
 
 def labels_text(protocol: str, targets: pd.Series) -> str:
     """Say how many labels a protocol sees."""
-    sizes = {}
-    for name in sorted(targets.unique()):
-        known = DATASETS.registered(name)
-        if known is not None and known.sizes is not None and known.sizes.n_train is not None:
-            sizes[name] = known.sizes.n_train
+    known = {name: DATASETS.registered(name) for name in sorted(targets.unique())}
+    sizes = {name: one.sizes.n_train for name, one in known.items() if one and one.sizes and one.sizes.n_train}
     if protocol == "linear":
         counts = [f"{name} {count:,}" for name, count in sizes.items()]
         many = f"{min(sizes.values()):,} to {max(sizes.values()):,} cases" if sizes else ""

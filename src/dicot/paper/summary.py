@@ -189,17 +189,13 @@ def _answer(question: str, found: Sequence[Finding]) -> str:
 def _speed(beside: Path | None) -> str:
     """Say how fast Di-COT is where every run was alone, and how CaTT compares at large batches."""
     rows = measured(beside, "times")
-    told = [
-        f"On {device}: {words[0].lower()}{words[1:]}"
-        for device in rows.device.unique()
-        if (words := standing(rows, device))
-    ]
+    devices = {device: words for device in rows.device.unique() if (words := standing(rows, device))}
+    told = [f"On {device}: {words[0].lower()}{words[1:]}" for device, words in devices.items()]
     for (device, name), own in rows[rows.question == "batches"].groupby(["device", "data_set"], sort=False):
         table = own.pivot_table("step_ms", "batch_size", "contender").reindex(columns=[HERO, RIVAL]).dropna()
         ratios = [f"{said(ratio)} at {size}" for size, ratio in (table[RIVAL] / table[HERO]).items()]
-        if ratios:
-            times = ", ".join(ratios)
-            told.append(f"How many times as long a step of CaTT takes on {name}, {device}, by batch size: {times}.")
+        head = f"How many times as long a step of CaTT takes on {name}, {device}, by batch size"
+        told += [f"{head}: {', '.join(ratios)}."] if ratios else []
     own = rows[(rows.question == "methods") & rows.step_ms.notna()]
     first = set(own.loc[own.groupby(["device", "data_set"]).step_ms.idxmin(), "contender"])
     if told:

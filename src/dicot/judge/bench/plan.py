@@ -26,7 +26,7 @@ class Plan:
     states: dict[str, str]  # by key
     missing: tuple[str, ...]  # data sets that are not here
     unusable: dict[str, str]  # data sets that are here and cannot be used, with the reason
-    notes: tuple[str, ...]  # what is done to data sets before they can be used
+    notes: tuple[str, ...]  # what a user should know of data sets that are used
     changed: tuple[str, ...]  # data sets that are no longer what they were
 
     @property
@@ -119,12 +119,13 @@ def _look(names: Mapping[str, None], compared: set[str]) -> dict[str, _Facts]:
             bar.update(done, name)
             try:
                 known = None if is_path(name) else card(name)  # an error where it is not here: nothing is downloaded
+                about = f"{name}: {' '.join(known.notes).removesuffix('.')}" if known and known.notes else ""
                 if known is not None and name not in compared:
-                    facts[name] = _Facts(None, known.n_channels, known.n_train)
+                    facts[name] = _Facts(None, known.n_channels, known.n_train, note=about)
                     continue
                 loaded = load_labelled(name)
                 train = loaded.split.train
-                facts[name] = _Facts(None, train.n_channels, len(train), loaded.fingerprint, loaded.note)
+                facts[name] = _Facts(None, train.n_channels, len(train), loaded.fingerprint, loaded.note or about)
             except DicotError as error:  # one data set less, and no reason to end
                 facts[name] = _Facts(error)
     return facts
