@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.timing.shapes import Effort, Shape
+from benchmarks.timing.steps import method_section
 
 from dicot.data import Windows
 from dicot.methods import METHODS, build_method
@@ -127,3 +129,9 @@ def test_embedding_leaves_no_memory_behind_on_the_gpu():
     before = torch.cuda.memory_allocated()
     embed(encoder, x, device="cuda")
     assert torch.cuda.memory_allocated() - before < 2**20
+
+
+def test_a_method_is_timed_beside_its_plain_loop():
+    section = method_section([Shape(8, 24, 1)], ["tf32"], "cuda", lambda *_: Effort(1, 1, 2, 0, 1, 200), ["dicot"])
+    ((label, (plain, ours, *_, ratio)),) = section.rows
+    assert label == "dicot 8, 24, 1 tf32" and min(plain, ours, ratio) > 0

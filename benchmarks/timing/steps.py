@@ -117,7 +117,7 @@ def method_section(
     rows: list[Row] = []
     if units and kind == "cuda":  # what a process builds once, libraries and kernels, is not the first method's
         name, shape, precision = units[0]
-        time_method(name, shape, precision, device, Effort(1, 1, 1, 0, 1), lambda: None)
+        time_method(name, shape, precision, device, effort(shape, kind), lambda: None)
     with Bar("methods", len(units)) as bar:
         for number, (name, shape, precision) in enumerate(units):
             bar.update(number, f"{name} {shape} {precision}")
