@@ -46,6 +46,7 @@ AUTO = "auto"  # "mixed" for one channel, "small" for more, where it costs less 
 LEVELS_COUNT = 0.4  # as much as any other part of a vector that is compressed
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
+ENOUGH_ROWS = 48  # of matrices, a row for each time step: products of fewer take their sums in another order
 NO_VARIANCE = 1e-10  # of a component, relative to the first
 Network = Callable[[Tensor], Any]
 
@@ -124,9 +125,8 @@ class Compression:
         return Compression(**{name: tensor.to(like) for name, tensor in self.tensors().items()})
 
     def transform(self, z: Tensor) -> Tensor:
-        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
-        rows = z - self.mean
-        rows = (rows if len(z) > 1 else torch.cat([rows, rows])) @ self.weight
+        """Compute (B, F) -> (B, n), four rows at a time: those that are left over would be rounded in another way."""
+        rows = F.pad(z - self.mean, (0, 0, 0, -len(z) % 4)) @ self.weight
         return (rows if self.turn is None else rows @ self.turn)[: len(z)]
 
     def tensors(self) -> dict[str, Tensor]:
@@ -358,8 +358,8 @@ def embed(
 
     A case's vector does not depend on the other cases of the call, on their order or on `batch_size`, but for the
     rounding of the last digit where a matrix product of another number of rows takes its sums in another order. A
-    memory-mapped x is read piece by piece. Hooks on modules of the encoder are called (see `Encoder.plain`); a single
-    case goes through twice, so that its vector is the one it has among others.
+    memory-mapped x is read piece by piece. Hooks on modules of the encoder are called (see `Encoder.plain`). A single
+    case or a few short ones go through beside copies, so that their vectors are those they have among others.
 
     Parameters
     ----------
@@ -444,10 +444,7 @@ def _refuse_length(encoder: Encoder, x: Conversion, device: torch.device, compos
 
 @contextmanager
 def _pooling(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
-    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode.
-
-    A single case goes through twice where that changes its bits: alone it may run through other kernels.
-    """
+    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode."""
     if rule.layers not in (None, "own"):
         yield partial(_in_company, partial(_pooled_together, encoder, rule, dtype))
         return
@@ -458,8 +455,9 @@ def _pooling(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype |
 
 
 def _in_company(network: Network, batch: Tensor) -> Tensor:
-    """Compute vectors, a single one as one of two."""
-    vectors: Tensor = network(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)
+    """Compute vectors, a single case or a few short ones beside copies: alone, other kernels may do it."""
+    enough = max(2, ENOUGH_ROWS // batch.shape[2])
+    vectors: Tensor = network(batch.repeat(enough, 1, 1) if len(batch) < enough else batch)
     return vectors[: len(batch)]
 
 
@@ -475,7 +473,7 @@ def _pooled(prepared: Prepared, pool: Network, batch: Tensor) -> Tensor:
     network = prepared.network
     if len(batch) == 1 and prepared.same_alone is None:
         probe = torch.randn(batch.shape, generator=torch.Generator().manual_seed(0)).to(batch)
-        prepared.same_alone = torch.equal(network(probe), network(probe.repeat(2, 1, 1))[:1])
+        prepared.same_alone = torch.equal(network(probe), _in_company(network, probe))
     if len(batch) > 1 or not prepared.same_alone:
         return _in_company(lambda x: pool(network(x)), batch)
     h = network(batch)  # (1, F, T), or the encoder's own vector
@@ -550,6 +548,8 @@ def fit_composition(
     if not n_components and not length:
         return made
     z = embed(encoder, x, pooling=pooling, composer=made, **options)
+    if all(np.array_equal(x[i : i + 1], x[:1]) for i in range(1, len(x))):
+        z[:] = z[0]  # equal cases have equal vectors, whatever rounding makes of them
     if made.levels is not None:  # they stand last; standardised, what is only rounding would count as much as the rest
         z[:, -made.levels.n_features :] *= made.levels.differing(z[:, -made.levels.n_features :])
     parts, device = made.parts(pooled_dim(encoder, pooling)), resolve_device(options.get("device", "auto"))
