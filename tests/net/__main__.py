@@ -1,7 +1,8 @@
 """`python -m tests.net freeze` writes what the library computes; `python -m tests.net check [PART ...]` compares.
 
 A change of structure alone must leave every bit: `check --exact`, on the processor where it was frozen, accepts nothing
-else. Without it a difference below 1e-4 passes, as another processor makes one; a small change of a constant may too.
+else. Without it a difference below 2e-3 passes: another processor makes one, and so may a small change of a constant.
+A learning rate that is 10 % higher is found by 62 of the 90 records of what was trained.
 """
 
 import os

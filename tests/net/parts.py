@@ -134,7 +134,7 @@ PARTS: dict[str, Callable[[Path], Found]] = {
 
 def compute(name: str, folder: Path) -> Found:
     """Return what a part finds; what the library warns of is no result."""
-    calls.one_thread()
+    calls.steadily()
     folder.mkdir()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
