@@ -48,7 +48,6 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> s
     from matplotlib.figure import Figure
 
     buffer = io.StringIO()
-    # Ids are hashes of what they name; salted by the label, they do not repeat between the figures of one page.
     with matplotlib.rc_context({"svg.hashsalt": f"dicot {label}"}, STYLE), warnings.catch_warnings():
         # The browser's fonts draw the text; what the measuring font lacks does not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
@@ -57,9 +56,10 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> s
         plain = {"Date": None, "Creator": None}
         figure.savefig(buffer, format="svg", metadata=plain, transparent=True, dpi=PICTURE_DPI)
     text = buffer.getvalue()
-    text = text[text.index("<svg") :].strip()
-    # Counting ids (axes_1, patch_2) would repeat between the figures of one page; references use hashes only.
-    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
+    # Ids that count (axes_1) would repeat in a page; others are hashes of places, which processors round differently.
+    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text[text.index("<svg") :].strip())
+    for number, name in enumerate(dict.fromkeys(re.findall(r' id="([a-z][0-9a-f]{10})"', text))):
+        text = text.replace(name, re.sub(r"\W+", "-", f"{label} {number}"))
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(label, quote=True)}"', 1)
 
 
