@@ -1,11 +1,11 @@
 """How the cost of our step grows with the sizes, and the peak memory of both loops."""
 
-import io
 import multiprocessing
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +14,8 @@ from benchmarks.timing.plain import plain_seconds
 from benchmarks.timing.sections import Section
 from benchmarks.timing.shapes import HEAVY_ON_CPU, Shape
 from benchmarks.timing.turns import counts, dicot, fresh_start, our_seconds
-from dicot.core.errors import need_extra
 from dicot.core.progress import Bar
+from dicot.judge.report.figures import svg
 from dicot.methods import Method, build_method
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe
@@ -132,22 +132,18 @@ def _figures(measured: Mapping[str, tuple[Sequence[int], list[float]]]) -> dict[
 
 def _log_log(lines: Mapping[str, tuple[Sequence[int], list[float]]], quantity: str) -> str:
     """Draw lines on logarithmic axes, where a power law is straight, as svg text."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise need_extra("matplotlib", "report", "Drawing a figure") from error
-    figure = Figure(figsize=(5.4, 3.4), layout="constrained")
-    axes = figure.subplots()
-    for method, (sizes, milliseconds) in lines.items():
-        axes.loglog(sizes, milliseconds, marker="o", markersize=4, linewidth=1.2, label=method)
-    ticks = sorted({size for sizes, _ in lines.values() for size in sizes})
-    axes.set_xticks(ticks, [str(size) for size in ticks])
-    axes.minorticks_off()
-    axes.set(xlabel=quantity, ylabel="ms per step")
-    axes.legend(frameon=False)
-    text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
-    return text.getvalue()
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for method, (sizes, milliseconds) in lines.items():
+            axes.loglog(sizes, milliseconds, marker="o", markersize=4, linewidth=1.2, label=method)
+        ticks = sorted({size for sizes, _ in lines.values() for size in sizes})
+        axes.set_xticks(ticks, [str(size) for size in ticks])
+        axes.minorticks_off()
+        axes.set(xlabel=quantity, ylabel="ms per step")
+        axes.legend(frameon=False)
+
+    return svg(draw, (5.4, 3.4), f"ms per step against {quantity}: {', '.join(lines)}")
 
 
 def memory_section(shapes: Sequence[Shape], device: str, steps: int = MEMORY_STEPS) -> Section:
