@@ -1,13 +1,14 @@
 """The first sentence of a report: made-up scores in, a true and useful sentence out."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from dicot.judge.protocols import PROTOCOLS, Metric, Protocol
+from dicot.judge.protocols import PROTOCOLS, Metric
 from dicot.judge.report.frame import frame
 from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise
 from dicot.judge.report.verdict import Ranking, Trial, verdict, verdict_table
@@ -184,15 +185,8 @@ def test_two_seeds_that_agree_by_luck_are_no_proof_where_others_or_draws_disagre
 
 
 def test_less_may_be_better(monkeypatch):
-    class Distance(Protocol):
-        metrics = (Metric("toy_error", higher_is_better=False, decimals=1),)
-        name = "toy-distance"
-        description = "how far off"
-
-        def score(self, train, test, *, seed):
-            return {"toy_error": 0.0}
-
-    monkeypatch.setitem(PROTOCOLS, "toy-distance", Distance)
+    error = Metric("toy_error", higher_is_better=False, decimals=1)
+    monkeypatch.setitem(PROTOCOLS, "toy-distance", lambda: SimpleNamespace(metrics=(error,), description="how far off"))
     values = {"ours": [1.0, 1.1, 1.0], "raw": [4.0, 4.0, 4.1]}
     found = verdict(Trial(frame(rows(values, "toy-distance", "toy_error")), ROLE))
     assert found.sentence.startswith("Use ours. By toy-distance toy_error (less is better) ours has 1.0 and raw")

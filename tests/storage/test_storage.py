@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dicot.core.errors import OutputError
-from dicot.core.storage import only_writer, write_atomic
+from dicot.core.storage import atomic_file, only_writer, write_atomic
 
 
 def test_replaces_as_a_whole_and_makes_folders(tmp_path):
@@ -35,6 +35,16 @@ def test_what_cannot_be_written_is_named_with_the_reason(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="No space left") as caught:
         write_atomic(path, b"one")
     assert str(path) in str(caught.value) and os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path):
+    path = tmp_path / "b.bin"
+    (tmp_path / ".b.bin.a1b2_3c4").touch()
+    with atomic_file(path) as slow:
+        write_atomic(path, b"one")
+        assert path.read_bytes() == b"one" and len(os.listdir(tmp_path)) == 2
+        slow.write(b"two")
+    assert path.read_bytes() == b"two" and os.listdir(tmp_path) == ["b.bin"]
 
 
 MANY = """

@@ -65,8 +65,7 @@ def run(
     said = opt.Settings(set_, {"sets": sets, "seeds": seeds, "steps": None if steps is None else str(steps)})
     gpus = said.take("gpus_per_actor").get("gpus_per_actor")
     more = {"contenders": opt.names_in(only), "protocols": opt.names_in(protocols)}
-    options = suite_options(said, "scale", "family", "subsets", **more)
-    jobs = suite_jobs(suites, options)
+    jobs = suite_jobs(suites, suite_options(said, "scale", "family", "subsets", **more))
     if export is not None:
         check_export(export)
     with Ledger(":memory:") if dry_run and not ledger.exists() else Ledger(ledger, read_only=dry_run) as book:

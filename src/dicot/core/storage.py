@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import socket
 import tempfile
 import warnings
@@ -90,19 +91,18 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file beside the target that is forced to disk and put in place in one step at the end."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        remove_leftovers(path)
+        file, temporary = _beside(path)
         try:
-            with os.fdopen(handle, "w+b") as file:
+            with file:
+                if private:
+                    temporary.chmod(0o600)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if not private:  # as mkstemp makes it
-                umask = os.umask(0)
-                os.umask(umask)
-                os.chmod(temporary, 0o666 & ~umask)
-            os.replace(temporary, path)
+                temporary.replace(path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     # Two files that were put in place one after the other reach the disk in this order, where a system can.
     with suppress(OSError):
@@ -154,9 +154,23 @@ def check_seal(config: Mapping[str, Any]) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what `write_atomic` left beside `path` when the process was killed inside it."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as mkstemp names them
-        left.unlink(missing_ok=True)
+    """Remove what `atomic_file` left beside `path` when a process was killed inside it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        with suppress(OSError), left.open("r+b") as file:  # one that is still written is locked
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+
+
+def _beside(path: Path) -> tuple[BinaryIO, Path]:
+    """Open a new file that `remove_leftovers` finds, and lock it; on a disk without locks nothing is removed."""
+    while True:
+        place = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        file = place.open("x+b")
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if place.exists():  # else it was removed before it was locked
+            return file, place
+        file.close()
 
 
 def with_hash(data: bytes, mark: bytes) -> bytes:

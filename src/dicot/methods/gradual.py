@@ -85,8 +85,7 @@ class GradualTuning(Method):
 
     def loss(self, batch: Batch, plan: object) -> Tensor:
         assert batch.y is not None  # the loop sees to it
-        z = self.pool(self.encoder, batch.x)
-        return cross_entropy(self.head(z), batch.y)
+        return cross_entropy(self.head(self.pool(self.encoder, batch.x)), batch.y)
 
     def after_step(self, batch: Batch, progress: float) -> None:
         before = self.states[-1][0] if self.states else 0.0

@@ -332,8 +332,7 @@ class InfoTS(Method):
         mix = bool(rng.random() < self.mix)
         if n_times < SHORTEST_LOCAL:
             return Choices(mix, None)
-        k = self._segments(n_times)
-        return Choices(mix, int(rng.integers(n_times % k + 1)))
+        return Choices(mix, int(rng.integers(n_times % self._segments(n_times) + 1)))
 
     def loss(self, batch: Batch, plan: Choices) -> Tensor:
         view = mixture(batch.x, mixing_weights(self.theta.value, sample=self.training)) if plan.mix else batch.x

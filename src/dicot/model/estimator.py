@@ -350,8 +350,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
                 kept, budget = Checkpoint.of(checkpoint), preset.minutes if minutes is None else minutes
                 watched: list[OnStep] = [*callbacks(on_step)]
                 if budget is not None:
-                    most = 60 * budget
-                    watched.append(partial(is_over, most))
+                    watched.append(partial(is_over, 60 * budget))
                 run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, watched, weights)
             elif name in CONTROLS:
                 CONTROLS[name](encoder, train, self.device)

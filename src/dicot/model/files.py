@@ -30,8 +30,8 @@ from dicot.nets.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, b
 
 FORMAT, FORMAT_VERSION = "dicot-encoder", 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-# What a save that was cut off may leave behind; the last letters are mkstemp's.
-LEFT = re.compile(r"model-[0-9a-f]{16}\.safetensors|\.(config\.json|model-[0-9a-f]{16}\.safetensors)\.[a-z0-9_]{8}")
+# What a save that was cut off may leave behind; eight letters behind a dot are `atomic_file`'s.
+LEFT = re.compile(r"model-[0-9a-f]{16}\.safetensors|\.model-[0-9a-f]{16}\.safetensors\.[0-9a-f]{8}")
 LARGEST_HEADER = 2**24  # bytes of a weights file beside the weights
 BESIDE = "beside:"  # in front of the names of tensors that are not the encoder's, in the file of weights
 TYPES = {str(kind).removeprefix("torch."): kind for kind in (torch.float32, torch.int64, torch.uint8)}  # that they have

@@ -10,7 +10,7 @@ from dicot.core.device import limited_memory, refuse_beyond_on_gpu
 from dicot.core.errors import InputError, ModelFileError
 from dicot.core.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
 from dicot.core.processes.ranks import current_ranks
-from dicot.core.storage import LOCK, check_writable, only_writer, remove_leftovers, writing
+from dicot.core.storage import LOCK, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name
@@ -61,7 +61,7 @@ def pretrain_into(
         watch = None if memory is None else _watch(memory, model, train)
         model.fit(train, labels, checkpoint=checkpoint, on_step=watch, minutes=minutes)
         model.save_pretrained(folder)
-        _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
+        checkpoint.remove()  # only now: until the model is saved the run can still be lost
     history = model.history_
     trained = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}, " if history.loss else ""
     how = "resumed and finished" if checkpoint.resumed else "trained"
@@ -100,7 +100,7 @@ def _is_done(folder: Path, model: TimeSeriesEmbedder, train: Cases, overwrite: b
         lock.enter_context(only_writer(folder, folder=True))
         is_there = not overwrite and _holds_run(folder, model, train)  # another process may just have finished it
     if is_there and left:
-        _remove(folder / CHECKPOINT)
+        Checkpoint(folder / CHECKPOINT).remove()
     return is_there
 
 
@@ -128,9 +128,3 @@ def _plain(model: TimeSeriesEmbedder, resolved: tuple[Any, ...]) -> dict[str, An
     """Return the settings of a model as a file has them, and what those come to that a preset decides."""
     settings = {name: value for name, value in model._settings().items() if name not in RESOLVED}
     return plain_json({**settings, "resolved": resolved})
-
-
-def _remove(checkpoint: Path) -> None:
-    with writing(checkpoint):
-        remove_leftovers(checkpoint)
-        checkpoint.unlink(missing_ok=True)

@@ -54,9 +54,7 @@ ROUNDINGS = {"paper": paper_blocks, "exact": exact_blocks}
 
 def block_layout(n_times: int, k: int, overlap: float, rounding: str = "paper") -> Blocks:
     """Sub-blocks of a case of `n_times` time steps; T = 2 and 3 become blocks of length 1 (D-68)."""
-    if n_times < 4:
-        return Blocks(1, tuple(range(n_times)))
-    return ROUNDINGS[rounding](n_times, k, overlap)
+    return Blocks(1, tuple(range(n_times))) if n_times < 4 else ROUNDINGS[rounding](n_times, k, overlap)
 
 
 def cut_blocks(x: Tensor, blocks: Blocks) -> Tensor:

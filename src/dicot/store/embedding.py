@@ -20,7 +20,7 @@ from dicot.core.errors import DicotWarning, InputError, LostWorkerError, listed
 from dicot.core.processes.budget import peak_bytes
 from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
-from dicot.core.storage import only_writer, remove_leftovers
+from dicot.core.storage import only_writer
 from dicot.data import Windows
 from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window
@@ -97,7 +97,6 @@ def embed_recordings(
     reading = Reading(**options)
     make = partial(RowFile, out)
     with only_writer(out):
-        remove_leftovers(out)
         old = read_vectors(out, make=make) if append and out.exists() else None
         held = None if old is None else _held(out, old, reading, model)
         before: Facts = {} if held is None else held.recordings

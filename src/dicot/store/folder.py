@@ -256,8 +256,6 @@ class UnfinishedStore:
         self.folder, self.plan, self.finished = folder, plan, cast(Store | None, None)
         text = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
         path, wanted = folder / UNFINISHED / PLAN, json.loads(text)
-        with storage.writing(folder):
-            storage.remove_leftovers(folder / MANIFEST)
         try:
             self.finished = Store(folder) if (folder / MANIFEST).exists() else None
             held = self.finished.about.get("plan", {}) if self.finished else json.loads(path.read_bytes())
@@ -304,7 +302,6 @@ def finish_unit(folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[
     """Note that a unit is done; its shards were written before."""
     path = folder / UNFINISHED / f"{unit}.json"
     whole = {**note, "shards": [asdict(shard) for shard in shards]}
-    storage.remove_leftovers(path)
     storage.write_atomic(path, json.dumps(whole, allow_nan=False).encode())
     return whole
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from dicot.core.errors import DicotError, InputError, LostWorkerError, ModelFileError, NonFiniteLossError, brief
 from dicot.core.processes.ranks import Ranks
-from dicot.core.storage import OPEN, TENSORS, check_hash, with_hash, write_atomic
+from dicot.core.storage import OPEN, TENSORS, check_hash, remove_leftovers, with_hash, write_atomic, writing
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +144,12 @@ class Checkpoint:
         write_atomic(self.path, with_hash(data, TENSORS))
         started, self._written = self._written, time.monotonic()
         self._took = self._written - started
+
+    def remove(self) -> None:
+        """Remove the file, and what a process left that was killed while it wrote it."""
+        with writing(self.path):
+            remove_leftovers(self.path)
+            self.path.unlink(missing_ok=True)
 
     def read(
         self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any], ranks: Ranks

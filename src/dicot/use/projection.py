@@ -170,9 +170,7 @@ def overview_steps(n: int, kind: str = "tsne") -> int:
 
 def drawn_rows(n: int, limit: int, seed: int) -> NDArray[np.intp]:
     """Return all n rows, or `limit` of them drawn, in order."""
-    if n <= limit:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).permutation(n)[:limit])
+    return np.arange(n) if n <= limit else np.sort(np.random.default_rng(seed).permutation(n)[:limit])
 
 
 def principal_components(x: Any, *, seed: int = 0, fitted: int = LANDMARKS["tsne"]) -> NDArray[np.float32]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from dicot.core.device import describe_device, load_optimisers, peak_memory
 from dicot.core.errors import InputError, lookup
 from dicot.core.progress import Bar
-from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled_cases
 from dicot.data.datasets import benchmark_policies, fingerprint, load, paper_subset_seed
@@ -179,8 +178,7 @@ def run_units(
             else:
                 _assess(fitted, jobs, data, {**facts, "target_data": data.fingerprint}, record, score)
         if fit.checkpoint is not None:
-            remove_leftovers(fit.checkpoint.path)
-            fit.checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
+            fit.checkpoint.remove()  # only now: until here it would have to be trained again
 
     if any(unit.first.contender.trained for unit in units):
         load_optimisers()

@@ -19,9 +19,7 @@ def as_encoder(module: nn.Module, n_channels: int, n_times: int) -> Encoder:
     The module maps (B, C, T) to features (B, F, T'), or to one vector per case (B, F). It is asked once, with a small
     batch of zeros in eval mode, and is not changed.
     """
-    if isinstance(module, Encoder):
-        return module
-    return ForeignEncoder(module, n_channels, n_times)
+    return module if isinstance(module, Encoder) else ForeignEncoder(module, n_channels, n_times)
 
 
 @final
