@@ -84,7 +84,7 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     page.keyboard.press("u")
     page.keyboard.press("Control+z")
     stored(page, lambda: ranges(day), [(20, 100, "walk"), (130, 230, "rest"), (260, 340, "walk")])
-    status(page, "^Undone: the label of 25 windows is as before.$")
+    status(page, "^Undone: the label of 50 windows is as before.$")
 
     page.mouse.click(*at(page, 500))  # where there is none: nothing is chosen any more
     page.hover('[data-channel="gyro_x"]')
