@@ -16,13 +16,14 @@ from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.events import events
+from dicot.cli.exitcodes import ERROR, INTERRUPTED, LOST_PROCESS
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
 from dicot.cli.listing import data, list_names
 from dicot.cli.monitor import monitor
-from dicot.cli.options import INTERRUPTED, Command, warn
+from dicot.cli.options import Command, warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
 from dicot.cli.predict import predict
@@ -34,7 +35,7 @@ from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
-from dicot.core.processes.launcher import LOST, find_place, is_launched
+from dicot.core.processes.launcher import find_place, is_launched
 from dicot.core.storage import cannot_use
 
 
@@ -100,23 +101,20 @@ def plain_warnings() -> Iterator[None]:
 
 
 def main() -> None:
-    """Exit code 0: done; 1: an error with a sentence that says what to do; 2: a wrong call; 130: interrupted.
-
-    3: this was one of several processes of a run, and another one has ended. 4: `dicot monitor` raises an alarm.
-    """
+    """Run a command; what its exit code means stands in exitcodes.py."""
     try:
         app()
     except LostWorkerError as error:
         if is_launched():
-            sys.exit(LOST)
-        _fail(str(error), LOST if find_place().world > 1 else 1)
+            sys.exit(LOST_PROCESS)
+        _fail(str(error), LOST_PROCESS if find_place().world > 1 else ERROR)
     except DicotError as error:
         _fail(str(error))
     except OSError as error:  # of a file that the library itself does not write, such as the screen's
         _fail(cannot_use(error))
 
 
-def _fail(sentence: str, code: int = 1) -> None:
+def _fail(sentence: str, code: int = ERROR) -> None:
     rank = find_place().rank
     who = f"[rank {rank}] " if rank and not is_launched() else ""
     typer.secho(f"{who}Error: {sentence}", fg="red", err=True)

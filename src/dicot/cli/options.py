@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
 
 AT = "RECORDING@SECONDS"
-INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
 
 DATA = "a data set by name (`dicot list datasets`), a file of cases, a corpus, or"
 DATA_HELP = f"{DATA.capitalize()}, with --window or a dicot.toml, a folder, a pattern or a file of recordings."

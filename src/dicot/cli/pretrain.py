@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dicot.cli import exitcodes
 from dicot.cli import options as opt
 from dicot.cli.sources import find_source
 from dicot.core.errors import InputError
@@ -132,7 +133,7 @@ def _interrupted(folder: Path, again: str) -> Iterator[None]:
         what = f"{checkpoint} keeps the run. Go on" if checkpoint.exists() else "No step was done yet. Start again"
         if not find_place().rank:
             typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
-        raise typer.Exit(opt.INTERRUPTED) from error
+        raise typer.Exit(exitcodes.INTERRUPTED) from error
 
 
 def _limits(said: opt.Settings, device: str) -> dict[str, Any]:

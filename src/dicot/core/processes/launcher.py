@@ -16,7 +16,7 @@ from dicot.core.errors import LostWorkerError
 
 MEETING = "DICOT_MEETING"  # the file by which the ranks that `launch` has started find each other
 PARENT = "DICOT_PARENT"  # the process that has started them
-LOST = 3  # exit code of a rank that ended because another one had
+LOST = 6  # exit code of a rank that ended because another one had; cli/exitcodes.py lists all codes
 LOOK = 0.05  # seconds between two looks at the processes
 GRACE = 10.0  # seconds that the others have to end by themselves
 
