@@ -24,6 +24,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from benchmarks.arguments import some_of
 from dicot import EmbeddingOutlierDetector, TimeSeriesEmbedder, load
+from dicot.core.errors import how_to_install
 from dicot.data.datasets.standins import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
 from dicot.data.npyfile import load_npz
 from dicot.judge.classical import CLASSICAL
@@ -182,7 +183,7 @@ def can_run(contenders: list[str]) -> list[str]:
     """Leave out MiniRocket with a sentence where its package is missing."""
     if "minirocket" not in contenders or find_spec("aeon") is not None:
         return contenders
-    print("minirocket is left out, because aeon is not installed: pip install 'dicot[aeon]'\n", flush=True)
+    print(f"minirocket is left out, because aeon is not installed. {how_to_install('aeon')}\n", flush=True)
     return [contender for contender in contenders if contender != "minirocket"]
 
 

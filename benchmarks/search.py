@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dicot.core.errors import how_to_install
 from dicot.store.search import EXPANSION_SEARCH, EmbeddingIndex
 
 K = 10
@@ -189,7 +190,7 @@ def ways(options: argparse.Namespace) -> Iterator[Way]:
     if find_spec("usearch"):
         yield Way("index", options.metric, method="usearch", expansion=options.expansion)
     else:
-        print("usearch is not installed, its line is left out: pip install 'dicot[search]'")
+        print(f"usearch is not installed, so its line is left out. {how_to_install('search')}")
 
 
 def main() -> None:

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from dicot.core.errors import InputError, MissingDataError, OutputError, did_you_mean, lookup, need_extra, quoted
@@ -20,8 +23,17 @@ def test_lookup():
 
 def test_a_missing_extra_names_the_command():
     assert str(need_extra("pyarrow", "tables", "Reading")) == (
-        "Reading needs pyarrow, which is not installed. Run: pip install 'dicot[tables]'"
+        "Reading needs pyarrow, which is not installed. Run in a clone of dicot: pip install '.[tables]'"
     )
+
+
+def test_nothing_advises_to_install_the_package_of_that_name_on_pypi_which_is_another_projects():
+    root = Path(__file__).parent.parent
+    folders = [root / name for name in ("src", "docs", "benchmarks")]
+    texts = [file for folder in folders for suffix in ("py", "md") for file in folder.rglob(f"*.{suffix}")]
+    wrong_advice = re.compile(r"pip install [^\n]*dicot\[")
+    wrong = [file.name for file in [*texts, root / "README.md"] if wrong_advice.search(file.read_text("utf-8"))]
+    assert not wrong
 
 
 @pytest.mark.parametrize("kind", [InputError, OutputError, MissingDataError])

@@ -139,7 +139,7 @@ def test_each_kind_of_map_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_where_umap_is_not_installed_it_is_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[umap\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[umap\]'"):
         projection.overview(blobs(), kind="umap")
 
 

@@ -122,7 +122,15 @@ def lookup(registry: Mapping[str, T], name: str, kind: str) -> T:
 
 def need_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
     """Return the error for an optional package that is not installed; raise it from the ImportError."""
-    return MissingExtraError(f"{purpose} needs {package}, which is not installed. Run: pip install 'dicot[{extra}]'")
+    return MissingExtraError(f"{purpose} needs {package}, which is not installed. {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """Say how to install an extra of dicot.
+
+    It is installed from a clone: what PyPI calls dicot is a package of another project.
+    """
+    return f"Run in a clone of dicot: pip install '.[{extra}]'"
 
 
 def is_whole(value: object, least: int) -> bool:

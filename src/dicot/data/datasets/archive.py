@@ -12,7 +12,7 @@ from typing import Unpack, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError
+from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError, how_to_install
 from dicot.core.storage import cache_folder, user_folder
 from dicot.data import Split
 from dicot.data.cases import Array, Policies, RawCases, to_cases, true_lengths
@@ -120,7 +120,7 @@ class ArchiveSet(DataSet):
         return MissingDataError(
             f"The data set {name} is not on this machine{why}. Either put {self.family}/{name}.npz (X_train, y_train, "
             f"X_test, y_test), or {name}/{name}_TRAIN and {name}_TEST as .ts, .tsv or .arff from {SOURCE}, into the "
-            f"folder that DICOT_DATA names, or with a network run: pip install 'dicot[aeon]' && "
+            f"folder that DICOT_DATA names, or have it fetched over the network. {how_to_install('aeon')} && "
             f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot list datasets {name} --check"
         )
 
