@@ -46,8 +46,9 @@ def test_files_that_are_no_recordings_are_named(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text("recording,what\na,walk\nb,sit\n")
     (tmp_path / "lengths.csv").write_text("metres\n3\n4\n")
     said = dicot("inspect", tmp_path, code=1)
-    assert said.count("There is no column of numbers") == 1 and "lengths.csv: has no channel of the others" in said
-    assert "First move away" in said and all(f"{name}.csv" in said for name in ("labels", "labels2", "lengths"))
+    assert "lengths.csv (2 rows without time stamps: metres)" in said
+    assert "are no recordings: the recordings have x, y" in said
+    assert "First move away" in said and "labels2.csv (recording, what)" in said
     dicot("inspect", tmp_path, "--write", code=1)
     assert (tmp_path / "dicot.toml").is_file()
 

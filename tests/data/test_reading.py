@@ -22,6 +22,7 @@ WHOLE: dict[str, Any] = {
     "label": "l",
     "group": "g",
     "resample": True,
+    "duplicates": "mean",
     "missing": "zero",
     "gap": 2.5,
     "keep_tail": True,

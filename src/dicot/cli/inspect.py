@@ -2,13 +2,15 @@
 
 import shlex
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.cli.corpus import describe
-from dicot.cli.sources import LOOKED_AT, alike, corpus_at, say_table
+from dicot.cli.exitcodes import ERROR
+from dicot.cli.sources import LOOKED_AT, corpus_at, say_table
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dicot.data.inspection import Inspected
+    from dicot.data.kinds import Kinds
 
 SUGGESTED = ("window", "stride", "rate", "missing", "scale")
 
@@ -34,10 +37,10 @@ def inspect(
     Columns are those that a dicot.toml beside the recordings names, where no option does; --write makes one, and other
     commands go by it. Exit code 1 where a file could not be read. Of a corpus its windows and files are shown.
     """
-    from dicot.core.errors import listed
     from dicot.core.storage import write_atomic
     from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.inspection import names_sentence
+    from dicot.data.kinds import sort_by_kind
     from dicot.data.readers import named_recordings
     from dicot.data.reading import read_toml, toml_of
 
@@ -54,39 +57,77 @@ def inspect(
         kept = read_toml(toml_of(recordings))
     looked = Reading(**{name: value for name, value in {**kept, **told}.items() if name in LOOKED_AT})
     say_table(recordings, {**kept, **told})
-    rows = inspect_recordings(recordings, looked)
-    readable = alike([row for row in rows if not row.problem])
-    if readable:
-        _show_rows(readable)
-        advice = suggest_windows(readable, looked)
+    kinds = sort_by_kind(inspect_recordings(recordings, looked))
+    _say_merged(kinds.readable, looked.duplicates)
+    sources = _say_others(recordings, kinds)
+    options: list[str] = []
+    if kinds.readable:
+        _show_rows(kinds.readable)
+        advice = suggest_windows(kinds.readable, looked)
         for name in (name for name in SUGGESTED if name in advice.reasons):
             typer.echo(f"{name} {getattr(advice.reading, name) or 'none'}: {advice.reasons[name]}")
-        if called := names_sentence([*named_recordings(recordings, looked.table)], looked.names):
+        files = {row.path for row in kinds.others}
+        names = [name for name, file in named_recordings(recordings, looked.table).items() if file not in files]
+        if called := names_sentence(names, looked.names):
             typer.echo(f"names {looked.names or 'none'}: {called}")
             advice.reasons["names"] = called
-        rates = [row.rate for row in readable if row.rate is not None]
+        rates = [row.rate for row in kinds.readable if row.rate is not None]
         if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
             typer.secho(left, fg="yellow")
         reading = advice.reading.replace(**told)
-        words = ["dicot", "pretrain", recordings[0]]
-        if away := [row.file for row in rows if row not in readable]:
-            typer.echo(f"First move away what is no recording, or name the others by a pattern: {listed(away)}")
         if path is not None:
             write_atomic(path, reading.to_toml(advice.reasons).encode())
             typer.echo(f"Wrote {path}")
         else:
-            words += _as_options(reading, told, advice.reasons)
+            options = _as_options(reading, told, advice.reasons)
+    _say_problems(kinds)
+    _say_next(sources, said, kinds, options)
+    if kinds.unreadable or kinds.others:
+        raise typer.Exit(ERROR)
+
+
+def _say_merged(rows: "Sequence[Inspected]", how: str) -> None:
+    """Say how many rows of equal time stamps became one."""
+    from dicot.data.cutting import merged_sentence
+
+    n_merged = sum(row.n_merged for row in rows)
+    if n_merged:
+        n_rows = n_merged + sum(row.rows for row in rows)
+        typer.echo(merged_sentence(n_merged, n_rows, sum(row.n_merged > 0 for row in rows), how))
+
+
+def _say_others(recordings: list[str], kinds: "Kinds") -> list[str]:
+    """Name what is no recording; return what names the recordings alone, as far as a pattern can."""
+    from dicot.data.kinds import others_sentence, pattern_of
+
+    if not kinds.others:
+        return recordings
+    typer.secho(others_sentence(kinds), fg="red", err=True)
+    folder = Path(recordings[0])
+    pattern = pattern_of(folder, kinds) if len(recordings) == 1 and folder.is_dir() else None
+    if pattern is None:
+        typer.echo("First move away what is no recording.")
+        return recordings
+    typer.echo(f"To leave out what is no recording, name the others by a pattern, as below: {shlex.quote(pattern)}")
+    return [pattern]
+
+
+def _say_problems(kinds: "Kinds") -> None:
+    from dicot.data.kinds import problem_sentences
+
+    for sentence in problem_sentences(kinds.unreadable):
+        typer.secho(sentence, fg="red", err=True)
+
+
+def _say_next(sources: list[str], said: "opt.Settings", kinds: "Kinds", options: list[str]) -> None:
+    """Print the command that comes next: the same with the setting that was missing, or the training."""
+    if kinds.settings:
+        missing = opt.Settings([f"{name}={value}" for name, value in kinds.settings.items()])
+        words = ["dicot", "inspect", *sources, *said.words(said.texts), *missing.words(kinds.settings)]
+        typer.echo(f"Next: {shlex.join(words)}")
+    elif kinds.readable:
+        words = ["dicot", "pretrain", *sources[:1], *options]
         typer.echo(f"Next: {shlex.join(words)} --out model")
-    problems: dict[str, list[str]] = {}  # what is wrong -> the files, so that nothing is said six times
-    for row in rows:
-        if row not in readable:
-            has = f"has no channel of the others; it has {', '.join(row.channels)}."
-            what = row.problem.partition(f"{row.file}: ")[2] or row.problem or has
-            problems.setdefault(what, []).append(str(row.path))
-    for what, files in problems.items():
-        typer.secho(f"{listed(files)}: {what}", fg="red", err=True)
-    if problems:
-        raise typer.Exit(1)
 
 
 def _show_rows(rows: "Sequence[Inspected]") -> None:

@@ -39,12 +39,25 @@ Set = Annotated[
 
 # Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
 CASES = ("case", "ignore", "header", "layout")  # of a file of cases
-CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "names", "table")  # of recordings
+CUTTING = ("window", "stride", "rate", "resample", "unit", "duplicates", "gap", "names", "table")  # of recordings
 READING = ("time", "channels", "label", "group", "missing", "scale", *CASES, *CUTTING)
 FEATURES = ("pooling", "calibrate", "bank", "n_components")
 RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
 LISTS = ("channels", "ignore")
-TEXTS = ("time", "label", "group", "case", "unit", "window", "stride", "memory", "gpu_memory", "names", "table")
+TEXTS = (
+    "time",
+    "label",
+    "group",
+    "case",
+    "unit",
+    "duplicates",
+    "window",
+    "stride",
+    "memory",
+    "gpu_memory",
+    "names",
+    "table",
+)
 
 
 def _reading_options(
@@ -56,6 +69,9 @@ def _reading_options(
     group: Annotated[str | None, typer.Option(help="The same of groups, such as people.")] = None,
     names: Annotated[str | None, typer.Option(help="How files are called: '{activity}_{subject}_{trial}'.")] = None,
     table: Annotated[str | None, typer.Option(help="A .csv of labels: file, label, and start, end, group.")] = None,
+    duplicates: Annotated[
+        str | None, typer.Option(help="Rows of one time stamp: mean, first, or error, the default.")
+    ] = None,
     set_: Set = None,
 ) -> None: ...
 

@@ -1,7 +1,6 @@
 """What DATA of a command are: a corpus, recordings or cases; and how options and dicot.toml say to read them."""
 
 import glob
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dicot.data import Split, Windows
-    from dicot.data.inspection import Inspected
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.folder import Corpus
 
-LOOKED_AT = ("time", "unit", "channels", "label", "group", "gap", "names", "table")  # what a look at recordings goes by
+# What a look at recordings goes by.
+LOOKED_AT = ("time", "unit", "duplicates", "channels", "label", "group", "gap", "names", "table")
 
 
 @final
@@ -127,12 +126,13 @@ def _as_before(vectors: Path) -> dict[str, Any]:
 def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
     """Choose windows and what else is needed to cut recordings, as `dicot inspect` suggests it, and say why."""
     from dicot.data import Reading, inspect_recordings, suggest_windows
+    from dicot.data.kinds import problem_sentences, sort_by_kind
 
     looked = Reading(**{name: value for name, value in said.items() if name in LOOKED_AT})
-    rows = inspect_recordings(data, looked)
-    readable = alike([row for row in rows if not row.problem])
+    kinds = sort_by_kind(inspect_recordings(data, looked))
+    readable = kinds.readable
     if not readable:
-        raise InputError(rows[0].problem)
+        raise InputError(" ".join(problem_sentences(kinds.unreadable)))
     advice = suggest_windows(readable, looked)
     differ = ("channels",) * any(set(row.channels) != set(advice.reading.channels or ()) for row in readable)
     chosen = {}
@@ -142,12 +142,6 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
             typer.echo(f"{name} {chosen[name]}: {advice.reasons[name]}")
     typer.echo("For other windows say, for example, --window 5s, or write and edit a dicot.toml: dicot inspect --write")
     return chosen
-
-
-def alike(rows: "list[Inspected]") -> "list[Inspected]":
-    """Leave out what has no channel in common with most, as a table of labels among recordings."""
-    usual = Counter(row.channels for row in rows).most_common(1)[0][0] if rows else ()
-    return [row for row in rows if set(row.channels) & set(usual)]
 
 
 def corpus_at(data: str) -> "Corpus | None":

@@ -30,6 +30,14 @@ class InputError(DicotError, ValueError):
     """Data or parameters that cannot be used as they are."""
 
 
+class SettingNeededError(InputError):
+    """Files that can be read with one more setting, such as `duplicates="mean"`; commands print it ready to paste."""
+
+    def __init__(self, message: str, **settings: str) -> None:
+        super().__init__(message)
+        self.settings = settings
+
+
 class UnlabelledDataError(InputError):
     """A data set without class labels, which cannot be used by name."""
 
@@ -152,6 +160,8 @@ def naming(path: Path) -> Iterator[None]:
     except InputError as error:
         if str(path) in str(error):
             raise
+        if isinstance(error, SettingNeededError):
+            raise SettingNeededError(f"{path}: {error}", **error.settings) from error
         raise InputError(f"{path}: {error}") from error
     except DicotError:
         raise

@@ -74,6 +74,8 @@ class Outline(NamedTuple):
     label: str | None  # "text" or "number"
     group: str | None
     longest: int  # time steps of its longest stretch without a gap
+    n_times: int = 0
+    n_merged: int = 0  # rows that became one with the row before, which had the same time stamp
 
 
 def outline_of(recording: Recording, reading: Reading) -> Outline:
@@ -91,7 +93,17 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         longest = max(int(run.stop - run.start) for run, *_ in stretches(recording.times, reading.gap))
     labels = [label for *_, label in recording.ranges] or recording.label
     kinds = (_kind(labels), _kind(recording.group))
-    return Outline(recording.name, recording.channels, recording.units, recording.rate, timed, *kinds, longest)
+    return Outline(
+        recording.name,
+        recording.channels,
+        recording.units,
+        recording.rate,
+        timed,
+        *kinds,
+        longest,
+        recording.n_times,
+        recording.n_merged,
+    )
 
 
 def _kind(value: Any) -> str | None:
@@ -251,6 +263,7 @@ def settle(
                 )
     texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
     rate = _common_rate(outlines, reading, known[1] if known else None)
+    warn_of_merged(outlines, reading.duplicates)
     return Cut(reading, channels, rate, *reading.steps(rate), tuple(texts))
 
 
@@ -398,6 +411,25 @@ def warn_of_short(short: Mapping[str, int], length: int) -> None:
             ShortRecordingWarning,
             stacklevel=5,
         )
+
+
+def warn_of_merged(outlines: Sequence[Outline], how: str) -> None:
+    """Say how many rows of equal time stamps became one, in how many recordings."""
+    n_merged = sum(one.n_merged for one in outlines)
+    if not n_merged:
+        return
+    n_rows = n_merged + sum(one.n_times for one in outlines)
+    n_recordings = sum(one.n_merged > 0 for one in outlines)
+    warnings.warn(merged_sentence(n_merged, n_rows, n_recordings, how), DicotWarning, stacklevel=4)
+
+
+def merged_sentence(n_merged: int, n_rows: int, n_recordings: int, how: str) -> str:
+    """Say how many rows became one with the row before."""
+    kept = "their mean was taken" if how == "mean" else "the first was kept"
+    return (
+        f"{n_merged:,} of {n_rows:,} rows, in {n_recordings:,} recording(s), share their time stamp with the row "
+        f"before: {kept} (duplicates={how})."
+    )
 
 
 def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:

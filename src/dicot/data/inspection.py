@@ -1,21 +1,22 @@
 """A first look at recordings: what each file holds, which windows would suit them, and series thinned for drawing."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, listed
+from dicot.core.errors import InputError, SettingNeededError, listed
 from dicot.data.cases import Array
 from dicot.data.cutting import LeftOut
 from dicot.data.namepattern import NamePattern, suggest_pattern
-from dicot.data.readers import named_recordings, read_file, stem_of
+from dicot.data.readers import column_names, named_recordings, read_file, stem_of
 from dicot.data.reading import Reading, Source, seconds_text, time_steps
 from dicot.data.recording import Recording
+from dicot.data.tables import says_time
 from dicot.data.tags import NOTHING, tags_of
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
@@ -55,6 +56,10 @@ class Inspected:
     stds: tuple[float, ...] = ()
     problem: str = ""
     path: Path | None = None
+    columns: tuple[str, ...] = ()  # the channels; of a file with a problem what else its first row names but time
+    bytes: int = 0  # of the file
+    n_merged: int = 0  # rows that became one with the row before, which had the same time stamp
+    settings: Mapping[str, str] = field(default_factory=dict)  # with which a file that has a problem could be read
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,17 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
     tags = tags_of(source, files, how)
     for name, file in files.items():
         shown = name + file.name.removeprefix(stem_of(file))
+        size = file.stat().st_size
         try:
-            found = read_file(file, how, tags.get(name, NOTHING))
+            recordings = read_file(file, how, tags.get(name, NOTHING))
         except InputError as error:
-            rows.append(Inspected(shown, problem=str(error), path=file))
+            settings = error.settings if isinstance(error, SettingNeededError) else {}
+            columns = tuple(named for named in column_names(file) if not says_time(named))
+            rows.append(Inspected(shown, problem=str(error), path=file, columns=columns, bytes=size, settings=settings))
             continue
-        rows += [
-            replace(_inspected(shown + one.name.removeprefix(stem_of(file)), one, how.gap), path=file) for one in found
-        ]
+        for recording in recordings:
+            row = _inspected(shown + recording.name.removeprefix(stem_of(file)), recording, how.gap)
+            rows.append(replace(row, path=file, columns=recording.channels, bytes=size))
     return rows
 
 
@@ -111,6 +119,7 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         period=usual_period(filled[:, longest]),
         means=tuple(map(float, np.nanmean(exact, axis=1))),
         stds=tuple(map(float, np.nanstd(exact, axis=1))),
+        n_merged=recording.n_merged,
     )
 
 

@@ -16,10 +16,11 @@ from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.edf import read_edf
+from dicot.data.labels import is_number
 from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
-from dicot.data.tables import parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
+from dicot.data.tables import open_parquet, parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
 from dicot.data.tags import NOTHING, Tag, tables_near, tags_of
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
@@ -152,6 +153,20 @@ def stem_of(path: PurePath) -> str:
 def known_suffixes(kind: str) -> list[str]:
     """List the suffixes of files that can hold "recordings", or "cases"."""
     return [suffix for suffix, reader in READERS.items() if getattr(reader, kind) is not None]
+
+
+def column_names(path: Path) -> list[str]:
+    """Return what the columns of a table are called, also of one that cannot be read; [] where nothing tells."""
+    try:
+        if suffix_of(path) == ".parquet":
+            with open_parquet(path) as file:
+                return list(file.schema_arrow.names)
+        if suffix_of(path) in (".csv", ".csv.gz"):
+            names = open_sheet(path).rows[0]
+            return [] if all(is_number(name) for name in names) else names
+    except Exception:  # whatever a damaged file makes of a reader; it has a problem of its own, which is told
+        return []
+    return []
 
 
 def _reader(path: Path, kind: str) -> Callable[[Path, Reading], Any]:

@@ -26,8 +26,16 @@ Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 _MOST = 2**40  # time steps, more than any recording has
-CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "keep_tail", "names", "table")  # of recordings only
-_CHOICES = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": [*LAYOUTS]}
+# Fields that only recordings have.
+CUTTING = ("window", "stride", "rate", "resample", "unit", "duplicates", "gap", "keep_tail", "names", "table")
+DUPLICATES = ("error", "mean", "first")
+_CHOICES = {
+    "duplicates": [*DUPLICATES],
+    "unit": [*UNITS],
+    "missing": [*MISSING],
+    "scale": ["dataset", "case"],
+    "layout": [*LAYOUTS],
+}
 OF_CASES = ("case", "ignore", "header", "layout")  # fields that only files of cases have
 
 
@@ -48,6 +56,7 @@ class Reading:
     label: str | None = None  # the column or array of labels
     group: str | None = None  # the column or array of groups, such as people
     resample: bool = False  # put uneven time steps, and those of another rate, on an even grid
+    duplicates: str = "error"  # rows of one time stamp: or "mean" of them, or the "first"
     missing: str = "error"  # or "interpolate" or "zero", for NaN
     gap: float = GAP  # a step between time stamps that is longer than so many usual steps is a gap
     keep_tail: bool = False  # cover the end of a recording by a last window that ends there

@@ -11,6 +11,7 @@ import numpy as np
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array, FloatArray
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
+from dicot.data.duplicates import burst_starts, merge_labels, merge_values, refuse_bursts
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.ranges import Label
 from dicot.data.reading import Reading
@@ -34,6 +35,7 @@ class Recording:
     origin: str | None = None  # the date from which the times count, as ISO 8601
     units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
     ranges: tuple[tuple[float, float, Label], ...] = ()  # stretches of it, start and end in seconds, with a label
+    n_merged: int = 0  # rows of its file that became one with the row before, because both have one time stamp
 
     @property
     def n_times(self) -> int:
@@ -85,6 +87,7 @@ def _recording(
 ) -> Recording:
     """Make a recording of these rows, or of all, in the order of their time stamps."""
     times, rate, origin, unit = None, parts.rate, parts.origin, reading.unit or parts.unit
+    starts = None  # of bursts of one time stamp, where there are any
     if parts.stamps is not None:
         places = np.arange(values.shape[1]) if rows is None else rows
         stamps = parts.stamps[places]
@@ -93,9 +96,16 @@ def _recording(
             return parts.where(int(places[row]))
 
         times, origin = to_seconds(stamps, lost_values(stamps), unit=unit, where=where)
-        order = time_order(times, stamps, where)
+        order = time_order(times)
         if order is not None:
             rows, times = places[order], times[order]
+        starts = burst_starts(times)
+        if len(starts) == len(times):
+            starts = None
+        elif reading.duplicates == "error":
+            refuse_bursts(starts, np.arange(len(times)) if order is None else order, where)
+        else:
+            times = times[starts]
         rate = usual_rate(times, stretches(times, reading.gap)) if rate is None else rate
     elif unit is not None:
         raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
@@ -104,8 +114,13 @@ def _recording(
         label = label if rows is None else label[rows]
         label = plain_values(check_labels(label, len(label), "label", "rows"))
     values = values if rows is None else np.ascontiguousarray(values[:, rows])
+    n_rows = values.shape[1]
+    if starts is not None:
+        values = merge_values(values, starts, reading.duplicates)
+        label = merge_labels(label, starts)
     units = tuple("uV" if _microvolts(unit) else unit for unit in parts.units.values())
-    return Recording(name, values, tuple(parts.columns), times, rate, label, group, origin, units)
+    n_merged = n_rows - values.shape[1]
+    return Recording(name, values, tuple(parts.columns), times, rate, label, group, origin, units, n_merged=n_merged)
 
 
 def _microvolts(unit: str) -> float | None:

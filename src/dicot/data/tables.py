@@ -277,7 +277,7 @@ def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:
         )
     names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
     columns = dict(zip(check_channel_names([str(name) for name in names.ravel()], len(x)), x, strict=True))
-    used = {reading.time, reading.label, reading.group, *(name for name in arrays if _says_time(name))}
+    used = {reading.time, reading.label, reading.group, *(name for name in arrays if says_time(name))}
     beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
     if both := sorted(columns.keys() & beside.keys()):
         raise InputError(f"{both[0]!r} is the name of a channel and of an array beside them. Rename one of them.")
@@ -292,25 +292,40 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
-def _says_time(name: str) -> bool:
+def says_time(name: str) -> bool:
+    """Tell whether a word of a column's name says time."""
     return any(word in _TIME_WORDS for word in _words(name))
 
 
 def _says_only_time(name: str) -> bool:
     """Tell whether a name says time and nothing else but its unit, as ts_ms does and reaction_time does not."""
-    return _says_time(name) and set(_words(name)) <= _TIME_WORDS | _UNIT_WORDS.keys()
+    return says_time(name) and set(_words(name)) <= _TIME_WORDS | _UNIT_WORDS.keys()
 
 
 def _clocks(columns: Mapping[str, Array], groups: Array | None) -> list[str]:
     """Return the columns that nobody named and that hold dates, or else whose name says time and that rise."""
-    clocks = [name for name, column in columns.items() if _are_dates(column)] or [
-        name
-        for name, column in columns.items()
-        if _says_time(name) and _steps(column, groups, in_order=not _says_only_time(name)) is not None
-    ]
+    clocks = [name for name, column in columns.items() if _are_dates(column)]
+    if not clocks:
+        clocks = [name for name, column in columns.items() if says_time(name) and _is_clock(name, column, groups)]
     if clocks and (other := {"min", "minutes", "h", "hours", "days"} & set(_words(clocks[0]))):
         raise InputError(f"Column {clocks[0]!r} may count time in {other.pop()}. Write seconds, or name the channels=.")
     return clocks
+
+
+def _is_clock(name: str, column: Array, groups: Array | None) -> bool:
+    """Tell whether a column whose name says time rises; in bursts of one stamp where its name says nothing else."""
+    only_time = _says_only_time(name)
+    if _steps(column, groups, in_order=not only_time) is not None:
+        return True
+    return only_time and groups is None and _rises_in_bursts(column)
+
+
+def _rises_in_bursts(column: Array) -> bool:
+    """Tell whether numbers never fall from row to row, and rise more than once."""
+    if column.dtype.kind not in "iuf":
+        return False
+    steps = np.diff(column.astype(np.float64))
+    return bool((steps >= 0).all()) and int((steps > 0).sum()) > 1
 
 
 def _are_dates(column: Array) -> bool:
@@ -349,7 +364,7 @@ def without_clocks(
         counter = not name or " ".join(_words(name)) in _COUNTERS or name.lower().startswith("unnamed")
         steps = _steps(column, groups, in_order=not counter)
         asked = f"Column {name!r} rises evenly, like a clock or a counter of rows."
-        if steps is not None and (_says_time(name) or (counter and (time is not None or (steps == 1).all()))):
+        if steps is not None and (says_time(name) or (counter and (time is not None or (steps == 1).all()))):
             what = "counts the rows" if counter else "holds times"
             said = f"Column {name!r} {what} and is left out. Name the channels= (--channels) to keep it."
             warnings.warn(said, UnusedKeysWarning, stacklevel=2)

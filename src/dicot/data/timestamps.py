@@ -143,20 +143,11 @@ def _utc(text: str) -> pd.Timestamp:
     return pd.to_datetime(text, format="ISO8601", utc=True)
 
 
-def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp] | None:
-    """Return the order of time, None where rows have it already; a time stamp that came twice is refused by its row."""
-    if (times[1:] > times[:-1]).all():
+def time_order(times: Seconds) -> NDArray[np.intp] | None:
+    """Return the order of time, None where rows have it already; rows of one time stamp stay as they came."""
+    if (times[1:] >= times[:-1]).all():
         return None
-    order = np.argsort(times, kind="stable")
-    twice = np.flatnonzero(np.diff(times[order]) == 0)
-    if len(twice):
-        one, other = order[twice[0]], order[twice[0] + 1]
-        raise InputError(
-            f"{where(int(other))} has the time stamp of {where(int(one))}, {written[one]!s} ({len(twice)} in all came "
-            "twice). Drop or average such rows; if several recordings share the file, name the column that tells them "
-            "apart as group= (--group), of a DataFrame as recording=."
-        )
-    return order
+    return np.argsort(times, kind="stable")
 
 
 def check_stamps(values: Any, n: int, what: str) -> Seconds:

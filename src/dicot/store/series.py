@@ -25,7 +25,7 @@ MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show
 WITHIN = 1e-3  # of a time step: times that differ by less are the same
 NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
-OF_RECORDINGS = {"unit", "resample", "gap", "missing"}  # options that cases do not have
+OF_RECORDINGS = {"unit", "resample", "duplicates", "gap", "missing"}  # options that cases do not have
 OF_BOTH = {"time", "channels", "label", "group"}
 
 
