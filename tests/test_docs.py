@@ -145,6 +145,7 @@ def registries() -> Iterator[None]:
 )
 def test_page_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as a script in this folder would find what lies beside it
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in read_blocks(path):
         if block.no_test is not None:

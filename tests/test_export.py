@@ -318,14 +318,11 @@ def without_torch(folder: Path, *words: str, stdin: IO[str] | None = None) -> su
     )
 
 
-def test_the_example_and_the_command_run_without_torch(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+def test_the_command_runs_without_torch(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
     model, deployed = best
     x = cases(5, 2, 40)
     np.save(tmp_path / "windows.npy", x)
     assert without_torch(tmp_path, "-c", "import torch").returncode == 1
-    example = without_torch(tmp_path, str(ROOT / "docs" / "deploy.py"), str(deployed.path), "windows.npy")
-    assert example.returncode == 0, example.stderr
-    assert_same(np.load(tmp_path / "embedding.npy"), model.transform(x))
     command = ("-m", "dicot", "embed", str(deployed.path), "windows.npy", "--out", "vectors.npz")
     result = without_torch(tmp_path, *command)
     assert result.returncode == 0, result.stderr

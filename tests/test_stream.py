@@ -1,12 +1,8 @@
 """A stream gives the windows, vectors and classes of the recording that its samples make."""
 
-import io
 import json
-import re
-import runpy
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +10,6 @@ import pytest
 from dicot import EmbeddingOutlierDetector, FewLabelClassifier, Stream, TimeSeriesEmbedder, Windows, export_onnx
 from dicot.core.errors import InputError
 from dicot.model.stream import StreamedWindow
-from tests.test_export import ROOT, without_torch
 
 RATE, WINDOW = 50.0, 64
 
@@ -66,7 +61,7 @@ def test_a_gap_in_the_time_stamps_starts_a_new_stretch():
     assert not ((whole.start < times[700]) & (whole.end > times[700])).any()
 
 
-def test_classes_and_outliers_are_those_of_classifier_and_detector_also_without_torch(tmp_path: Path):
+def test_classes_and_outliers_are_those_of_classifier_and_detector(tmp_path: Path):
     z, detector = model().transform(cut()), EmbeddingOutlierDetector(alpha=0.2).fit(1.1 * model().transform(cut()))
     head = FewLabelClassifier().fit(z, np.arange(len(z)) % 3)
     chances, saved = head.predict_proba(z), head.head_.save(tmp_path / "head.safetensors")
@@ -78,34 +73,6 @@ def test_classes_and_outliers_are_those_of_classifier_and_detector_also_without_
         np.testing.assert_allclose([one.outlier for one in found], detector.p_values(z))
     with pytest.raises(InputError, match=f"of {z.shape[1]} numbers; this model makes 512"):
         Stream("dicot-base", window=WINDOW, head=head)
-    seconds = (f"1970-01-01T00:00:0{at / RATE:.2f}Z" for at in range(200))
-    lines = (f"{at},{x},{y},{z}\n" for at, (x, y, z) in zip(seconds, recording(200).T, strict=True))
-    (tmp_path / "rec.csv").write_text("".join(["time,x,y,z\n", *lines]))
-    with (tmp_path / "rec.csv").open() as file:
-        done = without_torch(tmp_path, str(ROOT / "docs" / "stream_stdin.py"), "classes.onnx", stdin=file)
-    assert done.returncode == 0, done.stderr
-    for line, right in zip(done.stdout.splitlines(), Stream(model(), head=head).push(recording(200).T), strict=True):
-        told = json.loads(line)
-        assert (told["start"], told["label"]) == (right.start, right.label)
-        assert np.abs(told["vector"] - right.vector).max() < 1e-4
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("3,1", r"line 4 \(3,1\) has 2 values. Send 3, one for each of time, x, y."),
-        ("3,1,oops", "line 4 .* has 'oops' in the column 'y'. Send a number, or no such line."),
-        ("soon,1,2", "'soon' in the column 'time'. Send seconds or a date"),
-        ("1,1,nan", "line 4 .* was refused: .*nan in channel 1. Fill it in"),
-    ],
-)
-def test_a_bad_line_ends_the_example_with_a_sentence(line: str, said: str, monkeypatch: Any, capsys: Any):
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"time,x,y\n0,1,2\n0.02,1,2\n{line}\n"))
-    monkeypatch.setattr("sys.argv", ["stream_stdin.py", "dicot-base", "2.56s", "50"])
-    with pytest.raises(SystemExit, match="2"):
-        runpy.run_path(str(ROOT / "docs" / "stream_stdin.py"), run_name="__main__")
-    told = capsys.readouterr().err
-    assert re.search(said, told) and told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

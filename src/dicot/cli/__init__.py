@@ -31,6 +31,7 @@ from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.cli.segment import segment
+from dicot.cli.stream import stream
 from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
@@ -56,7 +57,7 @@ app = typer.Typer(
 for command in (pretrain, embed, evaluate, inspect, search, outliers, events, segment, why):
     app.command(cls=Command)(command)
 app.add_typer(label, name="label")
-for command in (classify, predict, monitor, export, explore, report, paper):
+for command in (classify, predict, stream, monitor, export, explore, report, paper):
     app.command(cls=Command)(command)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")

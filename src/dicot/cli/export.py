@@ -12,6 +12,9 @@ def export(
     model: Annotated[Path, typer.Argument(help="A folder of `dicot pretrain`, a saved classifier, or dicot-base.")],
     onnx: Annotated[Path, typer.Option(help="The .onnx file to write.")],
     classifier: Annotated[Path | None, typer.Option(help="Of `dicot classify --save`: adds probabilities.")] = None,
+    runner: Annotated[
+        Path | None, typer.Option(help="Also write a .py that runs the file with numpy and onnxruntime alone.")
+    ] = None,
 ) -> None:
     """Write MODEL as an ONNX file that takes raw windows (batch, channels, time) and needs neither torch nor dicot.
 
@@ -22,9 +25,12 @@ def export(
     from dicot.model.classifier import TimeSeriesClassifier
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.export import export_onnx
+    from dicot.model.export.runner import check_runner, write_runner
     from dicot.model.fewlabels import Head
     from dicot.model.files import model_hash, read_config
 
+    if runner is not None:
+        check_runner(runner)
     model = in_box(model)
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):
@@ -37,3 +43,6 @@ def export(
     lengths = ", ".join(map(str, made.lengths))
     typer.echo(f"onnxruntime and torch differ by {made.difference:.0e} at most, for {lengths} time steps")
     typer.echo(f"Wrote {made.path} ({made.n_bytes / 1e6:.1f} MB)")
+    if runner is not None:
+        write_runner(runner)
+        typer.echo(f"Wrote {runner}. It needs numpy and onnxruntime: python {runner} {made.path} < samples.csv")
