@@ -14,6 +14,9 @@ PROTOCOLS: dict[str, Callable[[], Protocol]] = {
     "linear": partial(Probe, "linear"),
     "ridge": partial(Probe, "ridge"),
     "forest": partial(Probe, "forest"),
+    "forest_5": partial(Probe, "forest", per_class=5),
+    "trees": partial(Probe, "trees"),
+    "trees_5": partial(Probe, "trees", per_class=5),
     "few_1pct": partial(Probe, "linear", fraction=0.01),
     "forest_1pct": partial(Probe, "forest", fraction=0.01, draws=1),  # ten forests take ten times as long
     "few_1": partial(Probe, "linear", per_class=1),
