@@ -1,6 +1,9 @@
 """Labels of the explorer are those of `dicot label`, and outlive it."""
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 
 from dicot import LabelStore
 from dicot.core.errors import InputError
-from dicot.explorer.labelling import HandLabels
+from dicot.explorer.labelling import ChangedMeanwhileError, HandLabels
 from dicot.explorer.workspace import open_workspace
 from dicot.store.vectors import Vectors
 from tests.commands import dicot
@@ -145,3 +148,30 @@ def test_long_numbers_stay_apart(tmp_path: Path) -> None:
     hand = HandLabels(tmp_path / "b.sqlite", placed())
     hand.set([1], "9007199254740993")
     assert hand.given().hand == {0: "1", 1: "9007199254740993"}
+
+
+def test_of_many_who_drag_the_same_ranges_at_once_one_moves_each(tmp_path: Path) -> None:
+    store, known = tmp_path / "l.sqlite", placed()
+    n_people, n_drags = 6, 12
+    places = [("a", 100.0 * number, 100.0 * number + 50) for number in range(3)]
+    HandLabels(store, known).change(dict.fromkeys(places, "walk"), seen=dict.fromkeys(places))
+    everyone = threading.Barrier(n_people)
+
+    def drag(person: int) -> int:
+        """Move ranges about as fast as others let one, and return how many were moved."""
+        labels, moved = HandLabels(store, known), 0
+        for number in range(n_drags):
+            seen = [key for key in labels.given().ranges if key[1] == places[number % 3][1]]
+            everyone.wait()  # all have seen the same
+            (before,) = seen
+            after = (before[0], before[1], before[2] + 1 / (1 + person))
+            with suppress(ChangedMeanwhileError):
+                labels.change({before: None, after: "walk"}, seen={before: "walk", after: None})
+                moved += 1
+            everyone.wait()
+        return moved
+
+    with ThreadPoolExecutor(n_people) as pool:
+        moved = sum(pool.map(drag, range(n_people)))
+    assert len(HandLabels(store, known).given().ranges) == 3
+    assert moved == n_drags

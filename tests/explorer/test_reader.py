@@ -113,6 +113,24 @@ def test_drag_label_move_an_edge_undo_and_reload(page: Any, day: ExplorerWorkspa
     assert page.is_hidden("#reader") and page.url.partition("#")[2] == ""
 
 
+def test_who_drags_a_range_that_somebody_else_has_moved_sees_it_there(visit: Any, day: ExplorerWorkspace) -> None:  # noqa: F811
+    day.labels.store.unlink(missing_ok=True)
+    page = visit(day, refused=True)
+    page.click("#recordings-button")
+    page.wait_for_selector("#reader .gutter-row")
+    drag(page, 20, 100)
+    name(page, "walk")
+    ((place, label),) = day.labels.given().ranges.items()
+    moved = (place[0], place[1], place[2] + 50)
+    day.labels.change({place: None, moved: label}, seen={place: label, moved: None})
+    drag(page, 100, 60, "labels")
+    status(page, "^Somebody else was faster: .* has no label any more")
+    assert ranges(day) == [(20, 150, "walk")]
+    drag(page, 150, 200, "labels")  # it is on screen where it is now
+    status(page, "^Moved “walk”")
+    assert ranges(day) == [(20, 200, "walk")]
+
+
 def test_predictions_are_accepted_run_by_run(page: Any, day: ExplorerWorkspace) -> None:
     drag(page, 20, 60)
     name(page, "walk")

@@ -64,9 +64,17 @@ def test_a_recording_comes_in_tiles(client: Any, folder: Path) -> None:
     assert np.isnan(values[0, 1, 7])
 
 
-def change(client: Any, number: int, before: Any, after: Any, label: Any) -> Any:
-    spans = [None if span is None else {"start": span[0], "end": span[1]} for span in (before, after)]
-    return client.post(f"/api/recordings/{number}/ranges", json={"before": spans[0], "after": spans[1], "label": label})
+def change(client: Any, number: int, before: Any, after: Any, label: Any, seen: Any = None) -> Any:
+    """Change a range as the page does, which says what it shows: the ranges of now, or those `seen` before."""
+    if seen is None:
+        seen = client.get(f"/api/recordings/{number}/ranges").json()["ranges"]
+    labels = {(start, end): name for start, end, name in seen}
+    body: dict[str, Any] = {"before": None, "after": None, "label": label, "over": labels.get(after)}
+    if before is not None:
+        body["before"] = {"start": before[0], "end": before[1], "label": labels.get(before, "walk")}
+    if after is not None:
+        body["after"] = {"start": after[0], "end": after[1]}
+    return client.post(f"/api/recordings/{number}/ranges", json=body)
 
 
 def test_windows_take_labels_from_ranges_and_undo_takes_each_step_back(client: Any, folder: Path) -> None:
@@ -107,7 +115,6 @@ def test_a_range_that_is_none_is_refused_and_nothing_is_written(client: Any, wor
         (None, (3, 3), "walk", "ends after it starts"),
         (None, (30, 40), "walk", "from 0 to 24 s"),
         ((1, 2), None, "walk", "has none"),
-        ((1, 2), (1, 3), "walk", "Load the page again"),
     ):
         answer = change(client, 0, before, after, label)
         assert answer.status_code == 422 and word in answer.json()["detail"], answer.text
@@ -115,6 +122,24 @@ def test_a_range_that_is_none_is_refused_and_nothing_is_written(client: Any, wor
         body = f'{{"before": null, "after": {{"start": 0, {more}}}, "label": "walk"}}'
         assert client.post("/api/recordings/0/ranges", content=body).status_code == 422
     assert workspace.labels.given().ranges == {}
+
+
+def test_who_comes_second_to_a_range_is_told_and_changes_nothing(client: Any, workspace: ExplorerWorkspace) -> None:
+    seen = change(client, 0, None, (1, 3), "walk").json()["ranges"]
+    assert change(client, 0, (1, 3), (1, 4), "walk", seen).status_code == 200
+    gone = change(client, 0, (1, 3), (2, 3), "walk", seen)
+    assert gone.status_code == 409 and "from 1 to 3 s" in gone.json()["detail"], gone.text
+
+    seen = change(client, 0, (1, 4), (1, 4), "run").json()["ranges"]  # the same place has another label
+    assert change(client, 0, (1, 4), (1, 4), "rest", seen).status_code == 200
+    for after, label in (((1, 5), "run"), ((1, 4), "walk"), (None, None)):
+        renamed = change(client, 0, (1, 4), after, label, seen)
+        assert renamed.status_code == 409 and "'rest'" in renamed.json()["detail"], renamed.text
+
+    drawn_over = change(client, 0, None, (1, 4), "walk", [])  # a page on which there is no range yet
+    assert drawn_over.status_code == 409
+    (kept,) = workspace.labels.given().ranges.items()
+    assert kept == (("ann", 1.0, 4.0), "rest")
 
 
 def test_predictions_are_the_stretches_of_dicot_segment(workspace: ExplorerWorkspace, folder: Path) -> None:

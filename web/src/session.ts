@@ -145,10 +145,16 @@ export class Session {
   /** Changes labels in another way than by windows, in order with all else; the map follows. */
   change<T extends Labels>(action: () => Promise<T>): Promise<T> {
     return this.inOrder(async () => {
-      const answer = await action();
-      this.take(answer);
-      await this.refresh(["label"]);
-      return answer;
+      try {
+        const answer = await action();
+        this.take(answer);
+        return answer;
+      } catch (error) {
+        await this.loadLabels(); // somebody else may have changed them: that is then on screen
+        throw error;
+      } finally {
+        await this.refresh(["label"]);
+      }
     });
   }
 

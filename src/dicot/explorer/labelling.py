@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,12 @@ from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
+Range: TypeAlias = tuple[str, float, float]  # recording, start and end in seconds
 BY, CONFIRMED = "explorer", "explorer, confirmed"  # who gave a label, in the history
+
+
+class ChangedMeanwhileError(InputError):
+    """Somebody else has changed what is to be changed since it was looked at."""
 
 
 def window_keys(known: Vectors) -> WindowKeys:
@@ -37,7 +42,7 @@ class Given(NamedTuple):
     lost: list[Key]  # keys that are on no window
     all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
     names: list[str]  # every label in the order of its number key, as the store keeps it; then the file's
-    ranges: dict[tuple[str, float, float], str]  # every key with times in seconds, the oldest first
+    ranges: dict[Range, str]  # every key with times in seconds, the oldest first
     can_undo: bool  # whether there is anything to take back
 
 
@@ -131,7 +136,7 @@ class HandLabels:
         name = _checked(label)
         if name is None and not self.store.exists():
             return
-        with LabelStore(self.store) as kept:
+        with LabelStore(self.store) as kept, kept.editing():
             now = kept.current()
             keys = self._keys.keys_of(rows, now)
             if name is not None:
@@ -142,15 +147,25 @@ class HandLabels:
             elif any(row in self._keys.rows_of(now)[0] for row in rows):
                 raise InputError("The label is that of a range over the window. Take it away there: press o.")
 
-    def change(self, ranges: Mapping[Key, str | None]) -> None:
-        """Give ranges of recordings their labels, or take them away with None: one undo takes all of it back."""
-        names = {key: _checked(label) for key, label in ranges.items()}
-        with LabelStore(self.store) as kept:
-            now = kept.current()
-            if bare := [key for key, name in names.items() if name is None and key not in now]:
-                raise InputError(f"There is no label on {bare[0]!r}: somebody else took it away. Load the page again.")
+    def change(self, ranges: Mapping[Range, str | None], seen: Mapping[Range, str | None]) -> None:
+        """Give ranges of recordings their labels, or take them away with None: one undo takes all of it back.
+
+        `seen` has the label of each range as it was before, None for a range that was not there. Where somebody else
+        changed one of them in the meantime, nothing is changed.
+        """
+        names = {place: _checked(label) for place, label in ranges.items()}
+        with LabelStore(self.store) as kept, kept.editing():
+            current = kept.current()
+            for place, name in names.items():
+                there = as_text(current[place]) if place in current else None
+                # Where two people say the same of one place, the second has nothing to be asked about.
+                if there != seen[place] and (there is None or there != name):
+                    raise _changed_meanwhile(place, there)
             kept.add_names(self._in_file)
-            kept.change({k: None if name is None else _as_stored(name, now.values()) for k, name in names.items()}, BY)
+            labels: dict[Key, Label | None] = {}
+            for place, name in names.items():
+                labels[place] = None if name is None else _as_stored(name, current.values())
+            kept.change(labels, BY)
 
     def exported(self, form: str, begun: Mapping[str, float]) -> str:
         """Return all labels as a table ("csv") or as tasks of Label Studio ("json")."""
@@ -175,6 +190,15 @@ class HandLabels:
                 one = file.stat()
                 looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
         return tuple(looks)
+
+
+def _changed_meanwhile(place: Range, label: str | None) -> ChangedMeanwhileError:
+    recording, start, end = place
+    now = "has no label any more" if label is None else f"is labelled {quoted(label)} now"
+    return ChangedMeanwhileError(
+        f"Somebody else was faster: {recording} from {start:.10g} to {end:.10g} s {now}. Nothing was changed; the page "
+        "shows what is there."
+    )
 
 
 def _checked(label: str | None) -> str | None:

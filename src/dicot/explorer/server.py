@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core import __version__
 from dicot.core.errors import DicotError, InputError, need_extra
-from dicot.explorer.labelling import BY, CONFIRMED
+from dicot.explorer.labelling import BY, CONFIRMED, ChangedMeanwhileError, Range
 from dicot.explorer.page import INDEX, KINDS, Assets
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace, harmless
 
@@ -166,12 +166,21 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         start: float = Field(allow_inf_nan=False)
         end: float = Field(allow_inf_nan=False)
 
-    class Changed(BaseModel, extra="forbid"):
-        """A range as it was, if it was there, and as it shall be, if it shall stay."""
+    class Seen(BaseModel, extra="forbid"):
+        start: float = Field(allow_inf_nan=False)
+        end: float = Field(allow_inf_nan=False)
+        label: str
 
-        before: Between | None
+    class Changed(BaseModel, extra="forbid"):
+        """A range as the page shows it, if it is there, and as it shall be, if it shall stay.
+
+        `over` is the label that the page shows at the new place, if there is one: it is replaced.
+        """
+
+        before: Seen | None
         after: Between | None
         label: str | None
+        over: str | None = None
 
     class Wanted(BaseModel, extra="forbid"):
         k: StrictInt = Field(ge=1, le=MOST)
@@ -188,6 +197,10 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     @app.exception_handler(DicotError)
     def refused(request: Request, error: DicotError) -> JSONResponse:
         return JSONResponse({"detail": str(error)}, 422 if isinstance(error, InputError) else 500)
+
+    @app.exception_handler(ChangedMeanwhileError)
+    def too_late(request: Request, error: ChangedMeanwhileError) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 409)
 
     def checked(rows: list[int]) -> list[int]:
         for row in rows:
@@ -297,14 +310,18 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     @app.post("/api/recordings/{number}/ranges")
     def change(number: int, given: Changed) -> dict[str, Any]:
         whole = workspace.whole()
-        if (given.after is None) != (given.label is None) or given.before is given.after is None:
+        if (given.after is None) != (given.label is None) or (given.before is None and given.after is None):
             raise InputError("A range that stays has a label, and one that goes has none.")
-        changes: dict[Any, str | None] = {}
+        changes: dict[Range, str | None] = {}
+        seen: dict[Range, str | None] = {}
         if given.before is not None:
-            changes[whole.name(number), given.before.start, given.before.end] = None
+            old = whole.name(number), given.before.start, given.before.end
+            changes[old], seen[old] = None, given.before.label
         if given.after is not None:
-            changes[whole.place(number, given.after.start, given.after.end)] = given.label
-        workspace.labels.change(changes)
+            new = whole.place(number, given.after.start, given.after.end)
+            changes[new] = given.label
+            seen.setdefault(new, given.over)  # a range that only gets another name stays where it is
+        workspace.labels.change(changes, seen)
         return {**workspace.labelled(), **workspace.along(number)}
 
     @app.get("/api/ranges/{form}")

@@ -16,6 +16,7 @@ import { after, Tiles } from "./tiles";
 import { View } from "./view";
 
 const WIDTHS = 12; // of the pinned window, that are shown around it
+const SAME = 2e-6; // seconds that two times may differ and be the same: the server rounds to millionths
 const REST = 250; // milliseconds after which the address is written
 const NOTHING: Along = { ranges: [], windows: [], predictions: [], segmented: true };
 const HINT = "Drag over the recording, then press a label’s key.";
@@ -239,18 +240,36 @@ export class Reader {
 
   private async change(before: Chosen | null, after: Span | null, label: string | null): Promise<void> {
     const { session, source, number } = this;
+    const over = after === null ? null : this.labelAt(after);
     const ranges = this.along.ranges.filter(([start, end]) => start !== before?.start || end !== before.end);
     if (after !== null && label !== null) ranges.push([after.start, after.end, label]);
     this.changes++;
     this.along = { ...this.along, ranges }; // at once; the answer may cut it to the recording
     this.choose(after === null || label === null ? null : chosen([after.start, after.end, label], "range"));
-    const bare = (span: Span | null): Span | null => span && { start: span.start, end: span.end };
-    const change = (): Promise<Labels & Along> => source.change(number, bare(before), bare(after), label);
-    const answer = await session.status.attempt(() => session.change(change));
-    if (answer === undefined) await this.reload();
-    else if (after === null) session.status.say(`Removed the label of ${said(before as Span)}.`);
+    const seen = before && { start: before.start, end: before.end, label: before.label ?? "" };
+    const place = after && { start: after.start, end: after.end };
+    const change = (): Promise<Labels & Along> => source.change(number, seen, place, label, over);
+    const answer = await session.status.attempt(async () => {
+      try {
+        return await session.change(change);
+      } catch (error) {
+        await this.reload(); // what went wrong is said when the ranges are on screen as they are
+        throw error;
+      }
+    });
+    if (answer === undefined) return;
+    if (after === null) session.status.say(`Removed the label of ${said(before as Span)}.`);
     else if (before?.label === label) session.status.say(`Moved “${label}” to ${said(after)}.`);
     else session.status.say(`Labelled ${said(after)} “${label}”.`);
+  }
+
+  /** The label of the range that lies at exactly this place, if there is one. */
+  private labelAt({ start, end }: Span): string | null {
+    const about = this.tiles?.about;
+    const [first, last] = about === undefined ? [start, end] : [Math.max(start, about.start), Math.min(end, about.end)];
+    const same = (one: number, other: number): boolean => Math.abs(one - other) < SAME;
+    const found = this.along.ranges.findLast((run) => same(run[0], first) && same(run[1], last));
+    return found === undefined ? null : found[2];
   }
 
   /** Makes a range of the run of equal predictions that is chosen or under the pointer, and goes on to the next. */

@@ -36,6 +36,11 @@ export interface Span {
   end: number;
 }
 
+/** A range as it is on screen. */
+export interface Seen extends Span {
+  label: string;
+}
+
 export interface Along {
   /** Labels given by hand, the oldest first: a later one lies over an earlier one. */
   ranges: Run[];
@@ -51,8 +56,12 @@ export interface RecordingSource {
   about(number: number): Promise<RecordingAbout>;
   tile(number: number, level: number, tile: number): Promise<ArrayBuffer>;
   along(number: number): Promise<Along>;
-  /** Adds a range (no `before`), moves or renames it, or takes it away (no `after`): one action to undo. */
-  change(number: number, before: Span | null, after: Span | null, label: string | null): Promise<Labels & Along>;
+  /**
+   * Adds a range (no `before`), moves or renames it, or takes it away (no `after`): one action to undo. `over` is the
+   * label of a range at the new place, which is replaced. Where a range is not what is said here, somebody else was
+   * faster: that is an error, and nothing is changed.
+   */
+  change(number: number, before: Seen | null, after: Span | null, label: string | null, over: string | null): Promise<Labels & Along>;
   export(form: "csv" | "json"): Promise<Blob>;
 }
 
@@ -77,8 +86,8 @@ export class HttpRecordings implements RecordingSource {
     return this.json(`recordings/${number}/ranges`);
   }
 
-  change(number: number, before: Span | null, after: Span | null, label: string | null): Promise<Labels & Along> {
-    return this.json(`recordings/${number}/ranges`, { before, after, label });
+  change(number: number, before: Seen | null, after: Span | null, label: string | null, over: string | null): Promise<Labels & Along> {
+    return this.json(`recordings/${number}/ranges`, { before, after, label, over });
   }
 
   async export(form: "csv" | "json"): Promise<Blob> {

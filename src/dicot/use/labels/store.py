@@ -7,8 +7,8 @@ import csv
 import io
 import math
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path, PurePath
@@ -89,6 +89,15 @@ class LabelStore:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Let nobody else write until the block ends, so that what it reads still holds when it changes labels.
+
+        Everything that the block changes is kept, or nothing where it ends by an error.
+        """
+        with transaction(self._db, self.path, WHAT):
+            yield
 
     def set(self, keys: Sequence[Key], labels: Label | Sequence[Label], by: str = "") -> None:
         """Give each key, none of them twice, its label or all the same one: all of this call or nothing.
@@ -198,6 +207,8 @@ class LabelStore:
         return to_label_studio([(*_columns(key), label) for key, label in self.current().items()], begun)
 
     def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
+        if self._db.in_transaction:
+            return nullcontext()  # a step of `editing`, which ends the transaction itself
         return transaction(self._db, self.path, WHAT, kind)
 
     def _last_actions(self, n: int) -> list[int]:
