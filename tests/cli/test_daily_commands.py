@@ -1,6 +1,8 @@
 """Every day: a saved classifier on new recordings, and whether they are still what they were."""
 
 import csv
+import os
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
+from dicot.cli import exitcodes
+from dicot.cli.exitcodes import PARTIAL
 from dicot.core.errors import InputError
 from dicot.store.vectors import read_vectors
 from dicot.use.segments import label_runs
@@ -79,7 +83,7 @@ def test_what_does_not_fit_the_classifier_is_refused(made: Path, tmp_path: Path)
         dicot("predict", head, made / "new", "--out", out, "--model", "dicot-base")
     slow = record(tmp_path / "slow", "t")
     pd.read_csv(slow / "t.csv")[::2].to_csv(slow / "t.csv", index=False)
-    with pytest.raises(InputError, match="has 20 time steps per second, 't' 10"):
+    with pytest.raises(InputError, match="10 time steps per second; what was cut before has 20"):
         dicot("predict", head, slow, "--out", out)
     (made / "model").rename(tmp_path / "moved")
     try:
@@ -121,3 +125,111 @@ def test_a_page_tells_what_changed_and_the_exit_code_alarms(made: Path, tmp_path
     for words, message in (([bare], "--unit window"), ([bare, "--unit", "day"], "does not say the day")):
         with pytest.raises(InputError, match=message):
             dicot("monitor", made / "v.parquet", *words, "--out", tmp_path / "other.html")
+
+
+BROKEN = {
+    "truncated.npz": b"PK\x03\x04 and nothing more",
+    "empty.csv": b"",
+    "header.csv": b"time,x\n",
+    "garbage.csv": bytes(range(256)) * 4,
+    "other.csv": b"time,y\n0,1\n0.05,2\n0.10,3\n0.15,1\n",
+}
+
+
+@pytest.mark.parametrize("name", [*BROKEN, "locked.csv"])
+def test_a_file_that_cannot_be_read_does_not_stop_the_night(made: Path, tmp_path: Path, name: str) -> None:
+    folder, out = tmp_path / "week", tmp_path / "p.parquet"
+    shutil.copytree(made / "new", folder)
+    bad = folder / name
+    bad.write_bytes(BROKEN.get(name, b"time,x\n0,1\n"))
+    if name == "locked.csv":
+        bad.chmod(0)
+        if os.access(bad, os.R_OK):
+            pytest.skip("this user may read every file")
+    predict = ("predict", made / "head.safetensors", folder, "--out", out)
+    said = dicot(*predict, code=PARTIAL)
+    assert f"Left out {bad}: " in said and "4 recording(s)" in said
+    assert [*pd.read_parquet(out).recording.unique()] == ["p", "q", "r", "s"]
+    source = read_vectors(out).source
+    assert source is not None and [*source.recordings] == ["p", "q", "r", "s"]
+    with pytest.raises(InputError, match=name):
+        dicot(*predict, "--strict")
+
+
+def test_a_file_that_was_bad_yesterday_is_picked_up_today(made: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "week", tmp_path / "v.parquet"
+    shutil.copytree(made / "new", folder)
+    whole = (folder / "r.csv").read_bytes()
+    (folder / "r.csv").write_bytes(whole[:9])
+    embed = ("embed", made / "model", folder, "--window", "1s", "--out", out)
+    assert "Left out" in dicot(*embed, code=PARTIAL)
+    dicot("predict", made / "head.safetensors", folder, "--out", tmp_path / "p.parquet", code=PARTIAL)
+    before = out.read_bytes()
+    said = dicot(*embed, "--append", code=PARTIAL)
+    assert "Nothing is new" in said and "r.csv" in said and out.read_bytes() == before
+    (folder / "r.csv").write_bytes(whole)
+    assert "new ones" in dicot(*embed, "--append")
+    assert {*read_vectors(out).recording} == {*"pqrs"}
+    (folder / "p.csv").write_bytes(b"")  # was embedded while it could be read
+    said = dicot(*embed, "--append", code=PARTIAL)
+    assert "p.csv" in said and {*read_vectors(out).recording} == {*"pqrs"}
+
+
+def test_equal_reasons_are_one_line_and_no_file_at_all_is_an_error(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "week"
+    shutil.copytree(made / "new", folder)
+    for name in "abc":
+        (folder / f"{name}.npz").write_bytes(b"PK")
+    embed = ("embed", made / "model", folder, "--window", "1s", "--out", tmp_path / "v.parquet")
+    lines = [line for line in dicot(*embed, code=PARTIAL).splitlines() if "Left out" in line]
+    assert len(lines) == 1 and "3 files" in lines[0] and all(f"{name}.npz" in lines[0] for name in "abc")
+    for file in folder.glob("*.csv"):
+        file.unlink()
+    with pytest.raises(InputError, match=r"None of the 3 files can be used.*a\.npz"):
+        dicot(*embed, "--append")
+
+
+@pytest.mark.parametrize("command", ["outliers", "segment", "monitor", "explore", "events"])
+def test_recordings_behind_vectors_that_are_broken_now_are_left_out(made: Path, tmp_path: Path, command: str) -> None:
+    folder, out, page = tmp_path / "week", tmp_path / "v.parquet", tmp_path / "page.html"
+    shutil.copytree(made / "old", folder)
+    dicot("embed", made / "model", folder, "--window", "1s", "--label", "kind", "--out", out)
+    (folder / "c.csv").write_bytes(b"")
+    words = {
+        "outliers": ("outliers", out, "--out", tmp_path / "t.csv"),
+        "segment": ("segment", out, "--out", tmp_path / "t.csv"),
+        "events": ("events", "fast", out, "--out", tmp_path / "t.csv"),
+        "monitor": ("monitor", made / "v.parquet", out, "--out", page, "--alarm", 0.01),
+        "explore": ("explore", out, "--export", page),
+    }[command]
+    said = dicot(*words, code=0 if command == "explore" else PARTIAL)
+    assert "c.csv has changed since" in said
+    if command in ("outliers", "segment", "events"):
+        assert {*pd.read_csv(tmp_path / "t.csv").recording} <= {*"abdefgh"}
+    else:
+        assert page.exists()
+    if command != "explore":
+        with pytest.raises(InputError, match=r"c\.csv has changed since"):
+            dicot(*words, "--strict")
+
+
+def test_training_and_evaluation_say_what_they_leave_out(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "week"
+    shutil.copytree(made / "old", folder)
+    (folder / "z.npz").write_bytes(b"PK")
+    cut = (folder, "--window", "1s", "--label", "kind")
+    small = ["--method", "dicot", "--set", "encoder=fcn", "--set", "dim=8", "--steps", 1, "--device", "cpu"]
+    assert "z.npz" in dicot("pretrain", *cut, *small, "--out", tmp_path / "model", code=PARTIAL)
+    assert "z.npz" in dicot("evaluate", *cut, *small, "--protocols", "knn_10", code=PARTIAL)
+    build = ("corpus", "build", *cut, "--out", tmp_path / "corpus", "--workers", 1)
+    with pytest.raises(InputError, match=r"z\.npz"):
+        dicot(*build, "--strict")
+    assert "z.npz" in dicot(*build, code=PARTIAL)
+    assert "z.npz" in dicot(*build, code=PARTIAL), "the next run knows it too"
+
+
+def test_exit_codes_are_those_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "daily.md").read_text(encoding="utf-8")
+    table = page.partition("## Exit codes")[2].partition("\n## ")[0]
+    listed = sorted(int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
+    assert listed == sorted({value for value in vars(exitcodes).values() if isinstance(value, int)})

@@ -78,7 +78,7 @@ def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(rec
 def test_a_damaged_file_is_named_and_left_out_on_request(recordings, tmp_path):
     (recordings / "r2.npz").write_bytes((recordings / "r2.npz").read_bytes()[:-50])
     (recordings / "r3.csv").write_text("t,x,y,label\n0,1,2,a\n1,walking,3,a\n")
-    with pytest.raises(InputError, match=r"r2\.npz cannot be read.*--skip-damaged"):
+    with pytest.raises(InputError, match=r"r2\.npz cannot be read.*skip_damaged=True"):
         build_corpus(recordings, tmp_path / "corpus", **WINDOW, channels=["x", "y"])
     for workers in (1, 2):
         done = build_corpus(

@@ -341,9 +341,12 @@ def test_a_recording_that_has_changed_is_told_and_not_drawn(tmp_path: Path) -> N
     assert client.get("/api/context?row=0").status_code == 200
     told = client.get("/api/context?row=21")
     assert told.status_code == 422 and f"{bob} has changed since" in told.json()["detail"]
+    search = ("search", vectors, "--like", 0, "-k", 21, "--plot", tmp_path / "page.html")
     with pytest.raises(InputError, match=r"Row \d+ of .*v\.npz, bob @ .*: .*bob\.csv has changed since"):
-        dicot("search", vectors, "--like", 0, "-k", 21, "--plot", tmp_path / "page.html")
+        dicot(*search, "--strict")
     assert not (tmp_path / "page.html").exists()
+    assert "bob.csv has changed since" in dicot(*search, code=3)
+    assert "ann @" in (tmp_path / "page.html").read_text()
     (folder / "ann.csv").write_text(bob.read_text())
     said.clear()
     assert open_workspace(vectors, say=said.append).series is None

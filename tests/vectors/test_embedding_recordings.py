@@ -8,9 +8,10 @@ import pytest
 
 from dicot.core.errors import DicotWarning, InputError
 from dicot.data import Windows
+from dicot.data.allowance import Allowance
 from dicot.data.cases import Array
 from dicot.data.labels import labelled
-from dicot.store.embedding import embed_recordings
+from dicot.store.embedding import embed_recordings, is_current
 from dicot.store.vectors import read_vectors, write_vectors
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
@@ -291,3 +292,47 @@ def test_a_recording_under_another_name_is_told_and_not_embedded_twice(folder: P
     moved = folder.rename(tmp_path / "moved")
     write(moved / "thu.csv", 60)
     assert embed_recordings(moments, "abc", out, moved, CUT, append=True).added == 5  # only what is new
+
+
+@pytest.mark.filterwarnings("ignore:Left out")
+def test_a_run_that_was_killed_names_its_bad_files_again_and_ends_with_the_same_bytes(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "sun.csv").write_bytes(b"")
+    whole, killed, calls = tmp_path / "whole.npz", tmp_path / "killed.npz", []
+
+    def dies(windows: Windows) -> Array:
+        calls.append(len(windows))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return moments(windows)
+
+    embed_recordings(moments, "abc", whole, folder, CUT, allowance=Allowance(bad_files=True))
+    with pytest.raises(KeyboardInterrupt):
+        embed_recordings(dies, "abc", killed, folder, CUT, allowance=Allowance(bad_files=True))
+    allowance = Allowance(bad_files=True)
+    with pytest.warns(DicotWarning, match=r"Left out .*sun\.csv"):
+        done = embed_recordings(moments, "abc", killed, folder, CUT, allowance=allowance)
+    assert done.continued == 1 and [*allowance.files] == ["sun"]
+    assert killed.read_bytes() == whole.read_bytes()
+    source = read_vectors(killed).source
+    assert source is not None and "sun" not in source.recordings
+    assert is_current(source, "abc", folder, CUT, Allowance(bad_files=True)), "the bad file is as bad as before"
+    write(folder / "sun.csv", 100, "walk", "person 4", 4)
+    assert not is_current(source, "abc", folder, CUT, Allowance(bad_files=True))
+
+
+def test_a_sensor_that_gave_nothing_is_a_bad_file_too(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "tue.csv").read_text().splitlines()
+    dead = [text[0], *(",".join([row.split(",")[0], "", *row.split(",")[2:]]) for row in text[1:])]
+    (folder / "sun.csv").write_text("\n".join(dead))
+    how = {**CUT, "missing": "interpolate"}
+    with pytest.raises(InputError, match=r"channel 'x'"):
+        Windows.from_folder(folder, **how)
+    allowance = Allowance(bad_files=True)
+    with pytest.warns(DicotWarning, match=r"Left out .*sun\.csv.*channel 'x'"):
+        windows = Windows.from_folder(folder, allowance=allowance, **how)
+    assert [*allowance.files] == ["sun"] and windows.recording is not None and "sun" not in windows.recording
+    with pytest.warns(DicotWarning, match=r"Left out .*sun\.csv"):
+        done = embed_recordings(moments, "abc", tmp_path / "v.npz", folder, how, allowance=Allowance(bad_files=True))
+    assert done.added == len(windows)

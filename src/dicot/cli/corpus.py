@@ -23,12 +23,14 @@ def build(
     sources: Annotated[list[str], typer.Argument(help="Folders, patterns, files or URLs of recordings.")],
     out: Annotated[Path, typer.Option(help="Folder for the corpus; a killed build continues there.")],
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core, as memory allows.")] = None,
-    skip_damaged: Annotated[bool, typer.Option("--skip-damaged", help="Leave out damaged files.")] = False,
+    skip_damaged: Annotated[bool, typer.Option("--skip-damaged", hidden=True)] = False,
     overwrite: opt.Overwrite = False,
     *,
     said: opt.Settings,
 ) -> None:
     """Cut recordings into windows and keep these in a folder, file by file. A killed build is continued.
+
+    Files that cannot be used are left out, named, and listed in the corpus; the exit code is then 3.
 
     --set takes rate, resample, unit, gap, missing, and memory, how much may be taken, such as 4GB; default: half of
     what is free.
@@ -43,17 +45,18 @@ def build(
     say_table([one for one in sources if SCHEME not in one], options)
     if "window" not in options:
         raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")
-    done = build_corpus(
-        sources, out, **options, workers=workers or cores(), skip_damaged=skip_damaged, overwrite=overwrite
-    )
+    go_on = skip_damaged or said.allowance.bad_files
+    done = build_corpus(sources, out, **options, workers=workers or cores(), skip_damaged=go_on, overwrite=overwrite)
+    for source in done.corpus.damaged:
+        said.allowance.refuse(source.name, source.file, InputError(source.damaged))
+    for sentence in said.allowance.sentences():
+        opt.warn(sentence)
     if done.was_there:
         typer.echo(f"{out} already holds this corpus; nothing to do.")
         return
     made = done.corpus
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {len(made.sources)} files were finished before.")
-    for source in made.damaged:
-        typer.secho(f"Left out: {source.damaged}", fg="yellow", err=True)
     n, c, t = made.shape
     n_files = len(made.sources) - len(made.damaged)
     typer.echo(f"{n} windows of {c} channel(s) and {t} time steps, of {n_files} file(s)")

@@ -58,7 +58,7 @@ def embed(
     # On Ray too it is loaded here: what cannot be used is refused before any process is started.
     load = partial(load_embedder, model.absolute(), **how)
     embedder = load(device="cpu" if ray else device, verbose=Path(data).is_file())
-    source = find_source(data, reading, embedder.preparation_.n_times, out if append else None)
+    source = find_source(data, reading, embedder.preparation_.n_times, out if append else None, said.allowance)
     if source.corpus is not None and not out.suffix:
         embed_shards(embedder, load, model, source.corpus, out, device, ray, overwrite, run)
         return
@@ -90,6 +90,7 @@ def embed_recorded(
 
     data = source.data
     how |= {"append": append, "model_at": next((n for n, path in BOX.items() if path == model), str(model.absolute()))}
+    how |= {"allowance": source.allowance}
     done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:

@@ -67,7 +67,7 @@ def evaluate(
     if out is not None:  # before anything is trained for it
         need_packages()
         check_writable(out, folder=True)
-    source = find_source(data, reading)
+    source = find_source(data, reading, allowance=said.allowance)
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     fitted: Any = None
     if model is None:
@@ -305,7 +305,8 @@ def _write_vectors(
     path, data = out / "vectors.npz", source.data
     maker = model_hash(out / "model") if hasattr(model, "save_pretrained") else hero
     if source.recorded:
-        embed_recordings(embed, maker, path, data, {"channels": split.train.channels, **source.options})
+        options = {"channels": split.train.channels, **source.options}
+        embed_recordings(embed, maker, path, data, options, allowance=source.allowance)
     else:
         parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
         known = {name: {"X": embed(part), **opt.given(y=part.y, group=part.group)} for name, part in parts.items()}

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.behind import judged
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -21,6 +22,7 @@ def events(
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     plot: opt.Plot = None,
     data: opt.Series = None,
+    strict: opt.Strict = False,
 ) -> None:
     """Find events in VECTORS that are like the few windows with LABEL.
 
@@ -38,7 +40,9 @@ def events(
     check_out(out, TABLES)
     if plot is not None:
         check_plot(plot, data)
-    known = read_vectors(vectors, finite=True)
+    allowance = opt.leaving_out(strict)
+    by = judged(features, vectors, read_vectors(vectors, finite=True), data, allowance)
+    known, kind, levels = by.known, by.kind, by.levels
     with naming(vectors):
         place = known.places()
     given = as_text(opt.labels_of(vectors, known, labels))
@@ -47,7 +51,6 @@ def events(
         there = did_you_mean(label, set(given.tolist()) - {""})
         raise InputError(f"{labels or vectors} has no label {label[:40]!r}. {there}")
     ordinary = ~event & ~beside(event, *place) & ((given != "") | (not known_only))
-    kind, levels = opt.levels_for(features, vectors, known, data)
     (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
     # A window is judged without its own group or recording, where examples of others remain.
     unit = next((one for one in (known.group, place[0]) if one is not None and len(np.unique(one[event])) > 1), None)
@@ -78,4 +81,5 @@ def events(
     typer.echo(f"Wrote {out}")
     if plot is not None:
         drawn = {hit.row: {"score": f"{scores[hit.row]:.3f}"} for hit in hits[:top]}
-        draw(plot, f"{label} in {vectors.name}", [said], vectors, known, drawn, data)
+        draw(plot, f"{label} in {vectors.name}", [said], vectors, known, drawn, data, allowance=allowance)
+    opt.end(allowance)

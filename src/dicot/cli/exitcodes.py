@@ -1,11 +1,12 @@
 """What a command's exit code means; docs/daily.md has the same table for users."""
 
 from dicot.core.processes.launcher import LOST
+from dicot.core.processes.launcher import PARTIAL as PARTIAL_RUN
 
 DONE = 0
 ERROR = 1  # a sentence on stderr says what is wrong and what to do
 WRONG_CALL = 2  # an option, an argument or a setting that the command does not take
-PARTIAL = 3  # done, but some files or rows were left out; they are named on stderr
+PARTIAL = PARTIAL_RUN  # 3: done, but some files or rows were left out; they are named on stderr
 CHANGE_FOUND = 4  # `dicot monitor`: the new windows differ from the reference
 CANNOT_TELL = 5  # `dicot monitor`: there is too little to compare for a verdict
 LOST_PROCESS = LOST  # 6: this was one of several processes of a run, and another one has ended

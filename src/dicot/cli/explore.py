@@ -3,7 +3,7 @@
 import glob
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from dicot.cli import options as opt
 from dicot.cli.embed import BASE, embed_shards, embed_source, hash_of, load_embedder
 from dicot.cli.sources import find_source
 from dicot.core.errors import InputError, lookup
+
+if TYPE_CHECKING:
+    from dicot.data.allowance import Allowance
 
 
 @opt.reads
@@ -62,7 +65,7 @@ def explore(
     elif data is not None:
         raise InputError(f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out.")
     else:
-        vectors, options, rate = _embedded(what, options), {}, None
+        vectors, options, rate = _embedded(what, options, said.allowance), {}, None
     opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
     given = labels or []
     opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
@@ -81,7 +84,7 @@ def explore(
     typer.echo("Stopped.")
 
 
-def _embedded(data: str, reading: dict[str, Any]) -> Path:
+def _embedded(data: str, reading: dict[str, Any], allowance: "Allowance") -> Path:
     """Embed DATA with the model in the box, and return the file; one that is up to date is used."""
     from dicot.model.box import in_box
     from dicot.store.embedding import is_current
@@ -89,7 +92,7 @@ def _embedded(data: str, reading: dict[str, Any]) -> Path:
 
     out, model = _place(data), in_box(BASE)
     load = partial(load_embedder, model, missing=reading.get("missing"), verbose=True)
-    source = find_source(data, reading, 0, out)
+    source = find_source(data, reading, 0, out, allowance)
     if source.corpus is not None:
         out = out.with_suffix("")
         embed_shards(load(device="auto"), load, model, source.corpus, out, "auto", None, True, {})
@@ -99,7 +102,7 @@ def _embedded(data: str, reading: dict[str, Any]) -> Path:
         if held is None or held.data not in ((data,), (str(Path(data).expanduser().absolute()),)):
             raise InputError(f"{out} is there already, and not made of {data}. Move it, or use another folder.")
         said = source.recorded or "missing" not in reading  # else it is not recorded
-        if said and is_current(held, hash_of(model), data, source.options):
+        if said and is_current(held, hash_of(model), data, source.options, allowance):
             typer.echo(f"Vectors: {out} is up to date.")
             return out
     embed_source(load(device="auto"), model, source, out)

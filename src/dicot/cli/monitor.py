@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import CHANGE_FOUND
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from dicot.data.cases import Array
     from dicot.store.vectors import Vectors
 
-ALARM = 4  # exit code: something has changed
 TIMES = {"week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
@@ -27,6 +27,7 @@ def monitor(
     alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
     top: Annotated[int, typer.Option(min=0, help="How many windows to draw; 0 needs no recordings.")] = 9,
     data: opt.Series = None,
+    strict: opt.Strict = False,
 ) -> None:
     """Compare NEW with REFERENCE: distances, shares of classes, a test for a change, and a page with pictures.
 
@@ -43,6 +44,7 @@ def monitor(
     from dicot.use.monitoring import compare
 
     check_plot(out, data)
+    allowance = opt.leaving_out(strict)
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
     opt.check_models(reference, old.model, old.x.shape[1], new, now)
     own: set[str] = set()
@@ -76,9 +78,10 @@ def monitor(
     if rows:
         lead.append("Below: the new windows that lie farthest from the reference, one of each recording.")
     title, figure = f"{new.name} against {reference.name}", drift_figure(found)
-    draw(out, title, lead, new, now, rows, data, figure=figure)
+    draw(out, title, lead, new, now, rows, data, figure=figure, allowance=allowance)
     if found.alarms():
-        raise typer.Exit(ALARM)
+        raise typer.Exit(CHANGE_FOUND)
+    opt.end(allowance)
 
 
 def _usual_unit(old: "Vectors", new: "Vectors") -> str:

@@ -3,16 +3,19 @@
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 from typer.core import TyperCommand
 
-from dicot.core.errors import InputError, did_you_mean, is_whole, lookup
+from dicot.cli.exitcodes import PARTIAL
+from dicot.core.errors import InputError, did_you_mean, is_whole
+from dicot.core.processes.launcher import find_place, is_launched
 
 if TYPE_CHECKING:
+    from dicot.data.allowance import Allowance
     from dicot.data.cases import Array
     from dicot.store.search import EmbeddingIndex
     from dicot.store.vectors import Vectors
@@ -33,6 +36,9 @@ Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an 
 Series = Annotated[str | None, typer.Option("--data", help="Where the series are now, if they were moved.")]
 Labels = Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")]
 Features = Annotated[str | None, typer.Option(help="Judge by: vector, levels (of each channel), or both, the default.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at a file that cannot be read; without it the rest is done.")
+]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeat for more.")
 ]
@@ -72,6 +78,10 @@ def _reading_options(
     duplicates: Annotated[
         str | None, typer.Option(help="Rows of one time stamp: mean, first, or error, the default.")
     ] = None,
+    strict: Strict = False,
+    allow_partial: Annotated[
+        bool, typer.Option("--allow-partial", help="Go on where more than a fifth lies in no window.")
+    ] = False,
     set_: Set = None,
 ) -> None: ...
 
@@ -99,9 +109,12 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        options = {name: given.pop(name) for name in shared}
+        options: dict[str, Any] = {name: given.pop(name) for name in shared}
         pairs = options.pop("set_")
-        command(**given, said=Settings(pairs, options))
+        strict, allow_partial = options.pop("strict"), options.pop("allow_partial")
+        said = Settings(pairs, options, strict=strict, allow_partial=allow_partial)
+        command(**given, said=said)
+        end(said.allowance)
 
     needed = [one for one in own if one.default is one.empty]
     others = [one for one in own if one.default is not one.empty]
@@ -113,11 +126,28 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def end(allowance: "Allowance") -> None:
+    """End a command that has done its work: by another exit code where something was left out."""
+    if not allowance:
+        return
+    if find_place().world > 1 and not is_launched():
+        return  # torchrun and its like take any code but 0 for a failure, and start the run again
+    raise typer.Exit(PARTIAL)
+
+
 @final
 class Settings:
     """What the options of reading and --set say; each part of a command takes what concerns it."""
 
-    def __init__(self, pairs: Sequence[str] | None, options: Mapping[str, str | None] | None = None) -> None:
+    def __init__(
+        self,
+        pairs: Sequence[str] | None,
+        options: Mapping[str, str | None] | None = None,
+        *,
+        strict: bool = True,
+        allow_partial: bool = False,
+    ) -> None:
+        self._may_leave_out = {"bad_files": not strict, "partial": allow_partial}
         self.texts = {name: text for name, text in (options or {}).items() if text is not None}
         self._known: list[str] = []
         for pair in pairs or ():
@@ -126,6 +156,13 @@ class Settings:
                 raise InputError(f"--set takes name=value; got {pair[:80]!r}.")
             self.texts[name.strip()] = text
         self._left = dict(self.texts)
+
+    @cached_property
+    def allowance(self) -> "Allowance":
+        """What may be left out of recordings, and what was."""
+        from dicot.data.allowance import Allowance
+
+        return Allowance(**self._may_leave_out)
 
     def take(self, *names: str) -> dict[str, Any]:
         """Return those of these settings that were given."""
@@ -231,38 +268,11 @@ def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     return given
 
 
-def levels_for(features: str | None, path: Path, known: "Vectors", data: str | None) -> "tuple[str, Array | None]":
-    """Return what is judged by, and the level statistics of all windows where these are among it.
+def leaving_out(strict: bool) -> "Allowance":
+    """Return what a command that reads the recordings behind vectors may leave out."""
+    from dicot.data.allowance import Allowance
 
-    Where nothing is said and the recordings are not at hand, it is the vector alone, with a warning.
-    """
-    from dicot.core.progress import Bar
-    from dicot.store.series import AbsentSeriesError, series_of
-    from dicot.use.features import BOTH, FEATURES, VECTOR, level_statistics
-
-    if features is not None:
-        lookup(FEATURES, features, "--features")
-    if features == VECTOR:
-        return VECTOR, None
-    try:
-        series = series_of(known, data, {}, path=path)
-        if series.lost:
-            raise AbsentSeriesError(next(iter(series.lost.values())))
-    except AbsentSeriesError as error:
-        if features is not None:
-            raise InputError(f"--features {features} needs the recordings. {error}") from error
-        warn(f"Judged by the vectors alone, without levels and ranges: {error}")
-        return VECTOR, None
-
-    def windows() -> Any:
-        with Bar("levels", len(known)) as bar:
-            for row in range(len(known)):
-                bar.update(row)
-                if (window := series.window(row)) is None:
-                    raise InputError(f"Row {row} of {path}: {next(iter(series.lost.values()))}")
-                yield window
-
-    return features or BOTH, level_statistics(windows())
+    return Allowance(bad_files=not strict)
 
 
 def check_models(path: Path, model: str | None, width: int, other: Path, known: "Vectors") -> None:

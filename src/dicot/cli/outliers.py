@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.behind import judged
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -29,6 +30,7 @@ def outliers(
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for all windows.")] = None,
     plot: opt.Plot = None,
     data: opt.Series = None,
+    strict: opt.Strict = False,
 ) -> None:
     """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
 
@@ -53,8 +55,9 @@ def outliers(
         raise InputError("--reference names a file of normal windows, and --normal some of VECTORS. Give one.")
     if labels is not None and not normal:
         raise InputError("--labels is for conditions such as --normal 'label!=fall'. Give one, or leave it out.")
-    known = read_vectors(vectors, finite=True)
-    kind, levels = opt.levels_for(features, vectors, known, data)
+    allowance = opt.leaving_out(strict)
+    by = judged(features, vectors, read_vectors(vectors, finite=True), data, allowance)
+    known, kind, levels = by.known, by.kind, by.levels
     alone = kind == VECTOR
     distance_of = "relative" if alone else "mean"  # chosen: python -m benchmarks.events --outliers --choose
     detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, distance=distance_of, standardise=alone)
@@ -80,8 +83,9 @@ def outliers(
         opt.check_models(reference, rest.model, rest.x.shape[1], vectors, known)
         usual, x = rest.x, known.x
         if not alone:
-            of_rest = opt.levels_for(kind, reference, rest, None)[1]
-            usual, x = judged_by(kind, rest.x, of_rest, slice(None), (known.x, levels))
+            by_rest = judged(kind, reference, rest, None, allowance)
+            rest = by_rest.known
+            usual, x = judged_by(kind, rest.x, by_rest.levels, slice(None), (known.x, levels))
         with naming(reference):
             together = rest.held_together(2)
             detector.fit(usual, groups=None if together is None else together[1])
@@ -97,7 +101,7 @@ def outliers(
     listed = first_hits(ranked, known.places() if known.placed else None, top)
     shown = {name: values[listed] for name, values in known.columns().items()}
     far = {"distance": [f"{distance[row]:.4f}" for row in listed], "p": [f"{p[row]:.4f}" for row in listed]}
-    show_columns({"row": listed, **shown, **far})
+    show_columns({"row": by.rows[listed], **shown, **far})
     flagged = p <= alpha
     but_more = "" if together is None else f", or more where a few {together[0]}s differ far more than the others"
     typer.echo(
@@ -115,7 +119,8 @@ def outliers(
             + ("." if together is None else f", with an allowance for how {together[0]}s differ.")
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
-        draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
+        draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data, allowance=allowance)
+    opt.end(allowance)
 
 
 def _how(together: "tuple[str, Array] | None") -> str:

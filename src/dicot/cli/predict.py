@@ -53,7 +53,7 @@ def predict(
         made = None if kept.source is None else MadeOf.from_dict(kept.source)
         path = model_behind(kept.model, model or (None if made is None else made.at or None))
     embedder = load_embedder(path, device, missing=reading.get("missing"))
-    source = DataSource(data, None, _as_trained(made) | reading)
+    source = DataSource(data, None, _as_trained(made) | reading, allowance=said.allowance)
     if not source.recorded:
         raise InputError(f"{head} was trained with cases, not with recordings. Say how to cut these: --window.")
     like = None if made is None or made.channels is None else (made.channels, made.rate)

@@ -86,7 +86,7 @@ def pretrain(
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
     if trained == FROZEN and steps and not place.rank:
         opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
-    source = find_source(data[0], reading)
+    source = find_source(data[0], reading, allowance=said.allowance)
     name, train = data[0], source.corpus or (source.windows() if source.recorded else None)
     if train is None:
         split = source.split(**policies)
@@ -163,7 +163,7 @@ def _pretrain_universal(
     sources: dict[str, Cases] = {}
     for name in data:
         by_name = not is_path(name) and not Path(name).is_dir()
-        source = find_source(name, {} if by_name else reading, 0)
+        source = find_source(name, {} if by_name else reading, 0, allowance=said.allowance)
         if source.recorded:
             source = replace(source, options={**missing, **source.options})
         cases = source.corpus or (source.windows() if source.recorded else source.split(**policies).train)

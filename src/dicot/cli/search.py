@@ -23,6 +23,7 @@ def search(
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     plot: opt.Plot = None,
     data: opt.Series = None,
+    strict: opt.Strict = False,
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
@@ -40,6 +41,7 @@ def search(
     from dicot.use.events import first_hits
 
     check_plot(plot, data)
+    allowance = opt.leaving_out(strict)
     if like is None and (other is None or are_vectors(other)):
         raise InputError(f"Say which window to compare with: --like {opt.AT}, or the number of its row.")
     if model is not None and (other is None or are_vectors(other)):
@@ -75,10 +77,12 @@ def search(
         if other is None:
             shown = like_this | shown
         else:
-            first = drawn_windows(other, asked, series or series_of(asked, None, {}, path=other), like_this, rows)
-        draw(
-            plot, f"Windows like {like or other}", lead, vectors, known, shown, data, () if other else rows, first=first
-        )
+            first = drawn_windows(
+                other, asked, series or series_of(asked, None, {}, path=other), like_this, allowance, rows
+            )
+        title, marked = f"Windows like {like or other}", () if other else rows
+        draw(plot, title, lead, vectors, known, shown, data, marked, first=first, allowance=allowance)
+    opt.end(allowance)
 
 
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":

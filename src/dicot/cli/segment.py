@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.behind import judged
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
@@ -24,6 +25,7 @@ def segment(
     head: Annotated[Path | None, typer.Option(help="What `dicot classify --save` wrote, in place of labels.")] = None,
     features: opt.Features = None,
     data: opt.Series = None,
+    strict: opt.Strict = False,
     clusters: Annotated[int | None, typer.Option(min=1, help="Without labels: how many clusters at most.")] = None,
 ) -> None:
     """Cut the recordings of VECTORS into stretches of one activity.
@@ -48,10 +50,12 @@ def segment(
     told = labels or head
     if told is not None and clusters is not None:
         raise InputError("--clusters is for stretches without labels. Leave it out.")
-    known = read_vectors(vectors, finite=True)
+    allowance = opt.leaving_out(strict)
+    by_vector = VECTOR if head is not None else features
+    seen = judged(by_vector, vectors, read_vectors(vectors, finite=True), data, allowance)
+    known, kind, levels = seen.known, seen.kind, seen.levels
     with naming(vectors):
         place = known.places()
-    kind, levels = (VECTOR, None) if head is not None else opt.levels_for(features, vectors, known, data)
     if head is not None:
         loaded = Head.load(head)
         opt.check_models(head, loaded.model, loaded.n_features, vectors, known)
@@ -76,6 +80,7 @@ def segment(
     typer.echo(f"{len(known)} windows: {len(table)} stretches, {len(lasting)} {title}(s); judged by: {kind}.")
     write_columns(out, dated(table, known))
     typer.echo(f"Wrote {out}")
+    opt.end(allowance)
 
 
 def dated(table: "DataFrame", known: "Vectors") -> "dict[str, Array]":

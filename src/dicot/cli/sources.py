@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dicot.data import Split, Windows
+    from dicot.data.allowance import Allowance
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.folder import Corpus
@@ -31,6 +32,7 @@ class DataSource:
     corpus: "Corpus | None" = None
     options: dict[str, Any] = field(default_factory=dict)  # fields of a Reading; of cases those that are no policy
     scale: str | None = None  # of a fit
+    allowance: "Allowance | None" = None  # what may be left out of recordings; None: nothing
 
     @property
     def recorded(self) -> bool:
@@ -46,7 +48,7 @@ class DataSource:
     def windows(self) -> "Windows":
         from dicot.data import Windows
 
-        cut = Windows.from_folder(self.data, **self.options)
+        cut = Windows.from_folder(self.data, allowance=self.allowance, **self.options)
         count = 0 if cut.recording is None else len(set(cut.recording))
         show_recordings(self.data, count, cut.channels or (), cut.rate)
         return cut
@@ -65,11 +67,18 @@ class DataSource:
         return split
 
 
-def find_source(data: str, said: dict[str, Any], usual: int | None = None, before: Path | None = None) -> DataSource:
+def find_source(
+    data: str,
+    said: dict[str, Any],
+    usual: int | None = None,
+    before: Path | None = None,
+    allowance: "Allowance | None" = None,
+) -> DataSource:
     """Tell what DATA are, by what was said of their reading and the dicot.toml beside them.
 
     `usual` are the time steps of a window of recordings for which neither says any: 0 takes what is suggested for
     them, None refuses them. Where nothing at all is said, they are cut as for the vectors that are there `before`.
+    `allowance` says what may be left out of recordings.
     """
     from dicot.data.datasets import is_path
     from dicot.data.readers import known_suffixes, suffix_of
@@ -103,7 +112,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None, befor
             typer.echo(f"Options of {path}: {', '.join(kept)}")
         scale = kept.pop("scale", None) if scale is None else scale
         say_table(data, {**kept, **said})
-        return DataSource(data, None, {**kept, **said}, scale)
+        return DataSource(data, None, {**kept, **said}, scale, allowance)
     if kept:
         raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
     if refused := sorted(said.keys() & set(CUTTING)):

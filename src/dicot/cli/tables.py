@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dicot.cli.options import warn
 from dicot.core import __version__
 from dicot.core.errors import InputError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from dicot.data.allowance import Allowance
     from dicot.data.cases import Array
     from dicot.judge.report.page import DrawnWindow
     from dicot.judge.report.tables import Table as TextTable
@@ -126,14 +128,22 @@ def draw(
     shades: "Mapping[int, Array] | None" = None,
     figure: str = "",
     first: "Sequence[DrawnWindow]" = (),
+    *,
+    allowance: "Allowance",
 ) -> None:
-    """Write the page: a figure, `first`, and the windows of these rows with what is said of each and shades."""
+    """Write the page: a figure, `first`, and the windows of these rows with what is said of each and shades.
+
+    Windows of a recording that cannot be read are not drawn where the allowance says so.
+    """
     from dicot.core.storage import write_atomic
     from dicot.judge.report.page import windows_page
     from dicot.store.series import series_of
 
     series = series_of(known, data, {}, path=vectors) if rows else None
-    shown = [*first, *([] if series is None else drawn_windows(vectors, known, series, rows, marked, shades))]
+    shown = [
+        *first,
+        *([] if series is None else drawn_windows(vectors, known, series, rows, allowance, marked, shades)),
+    ]
     channels = () if series is None else series.channels
     command = shlex.join(["dicot", *sys.argv[1:]])
     facts = {"vectors": vectors, "version": f"dicot {__version__}", "command": command}
@@ -146,6 +156,7 @@ def drawn_windows(
     known: "Vectors",
     series: "Series",
     rows: Mapping[int, Mapping[str, str]],
+    allowance: "Allowance",
     marked: Container[int] = (),
     shades: "Mapping[int, Array] | None" = None,
 ) -> "list[DrawnWindow]":
@@ -162,6 +173,13 @@ def drawn_windows(
             title = f"{known.recording[row]} @ {known.start[row]:.10g}"
         values = series.window(row)
         if values is None:
-            raise InputError(f"Row {row} of {vectors}, {title}: {series.lost[str(known.places()[0][row])]}")
+            recording = str(known.places()[0][row])
+            reason = InputError(f"Row {row} of {vectors}, {title}: {series.lost[recording]}")
+            if not allowance.bad_files:
+                raise reason
+            if recording not in allowance.files:
+                warn(f"Not drawn: {reason}")
+            allowance.refuse(recording, recording, reason)
+            continue
         shown.append(DrawnWindow(title, values, {**facts, **said}, span, row in marked, (shades or {}).get(row)))
     return shown

@@ -75,4 +75,15 @@ def why(
         shades = np.zeros_like(found.effect)
         shades[order] = found.effect / max(float(np.abs(found.effect).max()), 1e-300)
         lead = [f"What makes the {found.target}: the darker a stretch, the more it adds. Red ones take away from it."]
-        draw(plot, f"Why {window}", lead, vectors, known, drawn, data, marked=[row], shades={row: shades})
+        draw(
+            plot,
+            f"Why {window}",
+            lead,
+            vectors,
+            known,
+            drawn,
+            data,
+            marked=[row],
+            shades={row: shades},
+            allowance=opt.leaving_out(strict=True),
+        )

@@ -1,5 +1,6 @@
 """From whatever a user has to (cases, channels, time): the one place where input is checked and converted."""
 
+from dicot.data.allowance import Allowance as Allowance
 from dicot.data.cases import Scale as Scale
 from dicot.data.collection import Windows as Windows
 from dicot.data.collection import check_collection as check_collection

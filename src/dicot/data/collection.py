@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import DicotWarning, InputError, listed
+from dicot.data.allowance import Allowance
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
 from dicot.data.labels import as_text, check_channel_names, check_groups, check_labels, check_rate, labelled
-from dicot.data.readers import read_recordings
+from dicot.data.looking import readable_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.tables import recordings_of_table, table_cases
 
@@ -73,7 +74,14 @@ class Windows(Cases):
 
     @classmethod
     def from_folder(
-        cls, source: "Source", window: str | int, stride: str | int = "50%", *, name: str = "", **options: Any
+        cls,
+        source: "Source",
+        window: str | int,
+        stride: str | int = "50%",
+        *,
+        name: str = "",
+        allowance: Allowance | None = None,
+        **options: Any,
     ) -> "Windows":
         """Read recordings and cut them into windows that know their recording, start, end, channels and rate.
 
@@ -86,12 +94,15 @@ class Windows(Cases):
         window : time steps, or a time such as "2.56s", "500ms" or "1min"
         stride : time steps, a time, or a share of the window such as "50%"
         name : of the result, for reports
+        allowance : whether files that cannot be used are left out, which are then kept in it; by default the first is
+            an error
         options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
             keep_tail; names, such as "{activity}_{subject}", of which label and group may then name a field; and table,
             the path of a .csv of labels, as docs/concepts.md describes it
         """
         reading = Reading(window, stride).replace(**options)
-        plan = settled_plan(read_recordings(source, reading), reading)
+        recordings = readable_recordings(source, reading, Allowance() if allowance is None else allowance)
+        plan = settled_plan(recordings, reading)
         warn_of_uneven(plan.about, plan.cut)
         return cls(**plan.fields(), name=name)
 

@@ -2,20 +2,23 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from dicot.core.errors import naming
+from dicot.data.allowance import Allowance
 from dicot.data.cases import Array
 from dicot.data.collection import Windows
-from dicot.data.cutting import Cut, LeftOut, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.data.cutting import Cut, CutPlan, LeftOut, warn_of_short, warn_of_uneven
 from dicot.data.labels import as_text
-from dicot.data.readers import named_recordings, read_named, refuse_mistaken
+from dicot.data.looking import Common, FilesToRead, has_missing, look_at, settled, warn_of_bad_files
+from dicot.data.readers import named_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
-from dicot.data.tags import NOTHING, Tag, tags_of
+from dicot.data.tags import Tag, tags_of
 from dicot.data.wfdb import wfdb_signal_files
 
 _KEPT = 2**28  # bytes of recordings that are kept between looking at them and cutting them
@@ -28,7 +31,7 @@ class RecordingStream:
     Every file is looked at first, so that an error of the last one is told before any work is done. What was read is
     kept while there is room, and otherwise read again. `only` says which of all files to take, by name and tag. `known`
     are channels and rate of windows that were cut before. `on_file` is told how many files were looked at, and of how
-    many.
+    many. `allowance` says whether files that cannot be used are left out, and keeps them; `files` are the others.
     """
 
     def __init__(
@@ -37,33 +40,50 @@ class RecordingStream:
         reading: Reading,
         *,
         only: Callable[[Mapping[str, Path], Mapping[str, Tag]], Mapping[str, Path]] = lambda named, tags: named,
-        known: tuple[tuple[str, ...], float | None] | None = None,
+        known: Common | None = None,
         on_file: Callable[[int, int], None] = lambda done, total: None,
+        allowance: Allowance | None = None,
     ) -> None:
-        named = named_recordings(source, reading.table)
-        self.tags = tags_of(source, named, reading)
-        self.files = only(named, self.tags)  # several groups of a file are recordings, ":" and the group in their name
+        self.allowance = Allowance() if allowance is None else allowance
         self.left: dict[str, LeftOut] = {}  # by file: time steps that lie in no window
         self._kept: dict[str, list[Recording]] = {}
-        outlines, room = [], _KEPT
-        for done, (name, file) in enumerate(self.files.items()):
-            on_file(done, len(self.files))
-            found = read_named(file, name, reading, self.tags.get(name, NOTHING))
-            refuse_mistaken([one.name for one in found], name, named)
-            outlines += [outline_of(one, reading) for one in found]
-            room -= sum(one.values.nbytes + 8 * one.n_times for one in found)
-            if room >= 0:
-                self._kept[name] = found
-        self.lengths = {one.name: one.longest for one in outlines}  # by recording: time steps without a gap
-        self.cut: Cut = settle(outlines, reading, known)
+        self._room = _KEPT
+        self._with_missing: list[str] = []
+        named = named_recordings(source, reading.table)
+        tags = tags_of(source, named, reading)
+        self._source = FilesToRead(only(named, tags), tags, named)
+        outlines = look_at(
+            self._source, reading, self.allowance, known=known, on_file=on_file, on_recordings=self._keep
+        )
+        self.cut: Cut = settled(outlines, reading, known)
+        for name in self._with_missing if self.allowance.bad_files else ():
+            if self.allowance.attempt(name, self._source.files[name], partial(self._plan, name)) is None:
+                outlines.pop(name, None)
+        self.allowance.refuse_nothing_left(len(named))
+        warn_of_bad_files(self.allowance)
+        # Several groups of a file are recordings, ":" and the group in their name.
+        self.files = {name: self._source.files[name] for name in outlines}
+        self.lengths = {  # by recording: time steps without a gap
+            outline.name: outline.longest for of_file in outlines.values() for outline in of_file
+        }
+
+    def _keep(self, name: str, recordings: list[Recording]) -> None:
+        """Keep recordings for when they are cut, while there is room."""
+        if has_missing(recordings):
+            self._with_missing.append(name)
+        self._room -= sum(recording.values.nbytes + 8 * recording.n_times for recording in recordings)
+        if self._room >= 0:
+            self._kept[name] = recordings
 
     def windows(self, name: str) -> Windows | None:
         """Cut the recordings of the file of this name; None where all are shorter than a window."""
-        tag = self.tags.get(name, NOTHING)
-        recordings = self._kept.get(name) or read_named(self.files[name], name, self.cut.reading, tag)
-        plan = self.cut.plan(recordings)
+        plan = self._plan(name)
         self.left[name] = plan.left
         return Windows(**plan.fields()) if len(plan) else None
+
+    def _plan(self, name: str) -> CutPlan:
+        recordings = self._kept.get(name) or self._source.read(name, self.cut.reading)
+        return self.cut.plan(recordings)
 
     def warn(self, about: Mapping[str, Array], left: LeftOut) -> None:
         """Say which recordings gave none of these windows, what lies in none, and where time stamps are uneven."""

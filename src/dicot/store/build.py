@@ -39,6 +39,7 @@ from dicot.core.progress import Bar
 from dicot.core.storage import arrow, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.data.looking import unlike_most
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
@@ -120,6 +121,8 @@ def build_corpus(
         try:
             with _pool(workers) as pool:
                 looked, _ = _staged("look", tasks, work, pool, skip_damaged)
+                if skip_damaged:
+                    looked = _without_odd_files(looked, found, reading)
                 cut = _settled(looked, found, reading)
                 ready = [replace(task, cut=cut) for task in tasks if not looked[task.number].get("damaged")]
                 done, continued = _staged("cut", ready, work, pool, skip_damaged)
@@ -201,14 +204,28 @@ def _cut(task: _Task, cut: Cut, recordings: Sequence[Recording]) -> tuple[Note, 
     return {"recordings": len(np.unique(plan.about["recording"])), "left": list(plan.left)}, shards
 
 
+def _without_odd_files(looked: Mapping[int, Note], sources: Sequence[Source], reading: Reading) -> dict[int, Note]:
+    """Mark files as damaged that have other channels, or another rate, than most."""
+    numbers = {source.name: number for number, source in enumerate(sources)}
+    outlines = {name: _outlines(looked[number]) for name, number in numbers.items()}
+    errors = unlike_most(outlines, reading, None)
+    damaged = {numbers[name]: {"damaged": f"{sources[numbers[name]].file}: {e}"} for name, e in errors.items()}
+    return {**looked, **damaged}
+
+
+def _outlines(note: Note) -> list[Outline]:
+    """Return the outlines that a note of a file keeps in plain values."""
+    entries = note.get("recordings", ())
+    return [Outline(**{**entry, **{key: tuple(entry[key]) for key in ("channels", "units")}}) for entry in entries]
+
+
 def _settled(looked: Mapping[int, Note], sources: Sequence[Source], reading: Reading) -> Cut:
     """Find what holds for all files that are sound; refuse what does not agree."""
     outlines, files = [], {one.name: one.file for one in sources}
     for source, note in zip(sources, looked.values(), strict=True):
-        for entry in note.get("recordings", ()):
-            refuse_mistaken([entry["name"]], source.name, files)
-            pairs = {key: tuple(entry[key]) for key in ("channels", "units")}
-            outlines.append(Outline(**{**entry, **pairs}))
+        of_file = _outlines(note)
+        refuse_mistaken([outline.name for outline in of_file], source.name, files)
+        outlines += of_file
     if not outlines:
         raise InputError(f"None of the {len(sources)} files can be used; the first: {looked[0]['damaged']}")
     return settle(outlines, reading)
@@ -231,7 +248,8 @@ def _staged(
                 raise LostWorkerError(f"{said} Run the same command again, with fewer --workers.") from error
             except InputError as error:
                 if not skip_damaged:
-                    raise InputError(f"{error} To leave such files out, and list them: --skip-damaged.") from error
+                    remedy = "To leave such files out, and list them: skip_damaged=True, or no --strict."
+                    raise InputError(f"{error} {remedy}") from error
                 done[task.number] = {"damaged": str(error)}
             n_bytes += task.source.bytes
             bar.update(len(done), f"files, {n_bytes / 1e6 / max(1e-9, time.monotonic() - started):.0f} MB/s")

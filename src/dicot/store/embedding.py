@@ -22,8 +22,10 @@ from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
 from dicot.core.storage import only_writer
 from dicot.data import Windows
+from dicot.data.allowance import Allowance
 from dicot.data.cases import Array, blocks
 from dicot.data.cutting import LeftOut, no_window
+from dicot.data.looking import warn_of_bad_files
 from dicot.data.readers import file_name_of, named_recordings
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
@@ -82,6 +84,7 @@ def embed_recordings(
     model_at: str = "",
     like: tuple[tuple[str, ...], float | None] | None = None,
     more: Callable[[Array], Mapping[str, Array]] = lambda vectors: {},
+    allowance: Allowance | None = None,
 ) -> EmbeddingRun:
     """Cut recordings into windows, embed them and write vectors that know their place.
 
@@ -92,7 +95,10 @@ def embed_recordings(
     append : keep the vectors that the file has and embed only windows that are not among them
     like : channels and rate that recordings must have; without it, those of what is appended to, or of each other
     more : vectors (N, F) -> further columns (N,) of a .parquet
+    allowance : whether files that cannot be used are left out, which are then kept in it; by default the first is an
+        error. Their names are not among the recordings that the file says it was made of
     """
+    allowance = Allowance() if allowance is None else allowance
     check_out(out)
     reading = Reading(**options)
     make = partial(RowFile, out)
@@ -105,16 +111,18 @@ def embed_recordings(
             stream = RecordingStream(
                 data,
                 reading,
-                only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags)),
+                only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags), allowance),
                 known=like if held is None else (held.channels or (), held.rate),
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
+                allowance=allowance,
             )
         cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
         places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
-        facts = before | {name: facts[name] for name in stream.files}
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
-        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, facts, model_at)
+        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, {}, model_at)
         known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
+        facts = before | {name: facts[name] for name in stream.files}
+        made = replace(made, recordings=facts)
 
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
         work = UnfinishedStore(out.parent / f".{out.name}.parts", plan, overwrite=True)
@@ -124,7 +132,7 @@ def embed_recordings(
         stores = [one for one in (old, new) if one is not None]
         if not stores:
             shutil.rmtree(work.folder)
-            raise no_window(cut.length, max(stream.lengths.values()))
+            raise no_window(cut.length, max(stream.lengths.values(), default=0))
         counts = [len(one) for one in stores]
         columns = join_columns([one.columns() for one in stores], counts)
         parts = [*([] if old is None else [old.x]), *([] if new is None else new.maps())]
@@ -148,18 +156,31 @@ def embed_recordings(
         return EmbeddingRun(added, there, n_features, n_recordings, len(units), continued, cut.channels, cut.rate)
 
 
-def is_current(held: MadeOf, model: str, data: Source, options: Mapping[str, Any]) -> bool:
-    """Tell whether vectors are what embedding the same data now would give; of a file of cases nothing tells."""
+def is_current(
+    held: MadeOf, model: str, data: Source, options: Mapping[str, Any], allowance: Allowance | None = None
+) -> bool:
+    """Tell whether vectors are what embedding the same data now would give; of a file of cases nothing tells.
+
+    Files that could not be used then, and cannot now, are kept in the allowance, if it says that they may be left out.
+    """
+    allowance = Allowance() if allowance is None else allowance
     if held.model != model or held.kind == "file":
         return False
     if held.kind == "name":
         return held.options == dict(options)
     reading, before = Reading(**options), held.recordings
     named = named_recordings(data, reading.table)
-    if Reading.from_dict(held.options) != reading or named.keys() != before.keys():
+    if Reading.from_dict(held.options) != reading or before.keys() - named.keys():
         return False
     told = told_of(tags_of(data, named, reading))
-    return all(told.get(n) == before[n].get("told") and is_as_before(file, before[n]) for n, file in named.items())
+    if not all(told.get(n) == facts.get("told") and is_as_before(named[n], facts) for n, facts in before.items()):
+        return False
+    new_files = {name: file for name, file in named.items() if name not in before}
+    if not new_files or not allowance.bad_files:
+        return not new_files
+    common = (held.channels or (), held.rate)
+    stream = RecordingStream(data, reading, only=lambda named, tags: new_files, known=common, allowance=allowance)
+    return not stream.files
 
 
 def _embed_new(
@@ -197,7 +218,12 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
 
 
 def _new_files(
-    out: Path, before: Facts, named: Mapping[str, Path], facts: Facts, told: Mapping[str, str]
+    out: Path,
+    before: Facts,
+    named: Mapping[str, Path],
+    facts: Facts,
+    told: Mapping[str, str],
+    allowance: Allowance,
 ) -> dict[str, Path]:
     """Return the files that hold something new, under whatever name, and put what they hold into `facts`."""
     by_file = {entry["file"]: name for name, entry in before.items()}
@@ -206,11 +232,15 @@ def _new_files(
     renamed: list[str] = []
     for name, file in named.items():
         old = by_file.get(str(file.resolve()))
-        if old == name and is_as_before(file, before[name]):
+        as_before = old == name and allowance.attempt(name, file, partial(is_as_before, file, before[name]))
+        if as_before:
             if told.get(name) != before[name].get("told"):
                 raise InputError(f"{file} has another label or group than when {out} was made. {AGAIN}")
             continue
-        facts[name] = facts_of(file) | ({"told": told[name]} if name in told else {})
+        facts_now = None if as_before is None else allowance.attempt(name, file, partial(facts_of, file))
+        if facts_now is None:  # cannot be opened; what was embedded of it before stays
+            continue
+        facts[name] = facts_now | ({"told": told[name]} if name in told else {})
         digest = facts[name]["sha256"]
         if name not in before and old is not None and before[old]["sha256"] != digest:
             said = f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since."
@@ -237,12 +267,20 @@ def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: R
     places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
     known = {place for place in places if file_name_of(place[0], before) in grown}
     for name in sorted(grown):
-        if before[name].get("windows") is None:
-            said = f"{stream.files[name]} has grown, and {out} was selected from vectors that had more windows of it."
-            raise InputError(f"{said} Append to these, and select again.")
-        if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
-            said = f"{stream.files[name]} has changed since {out} was made of it, in values, labels or groups"
-            raise InputError(f"{said}, or is another file than {before[name]['file']}. Put that one back. {AGAIN}")
+        file = stream.files[name]
+
+        def refuse_changed(name: str = name, file: Path = file) -> bool:
+            if before[name].get("windows") is None:
+                said = f"{file} has grown, and {out} was selected from vectors that had more windows of it."
+                raise InputError(f"{said} Append to these, and select again.")
+            if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
+                said = f"{file} has changed since {out} was made of it, in values, labels or groups"
+                raise InputError(f"{said}, or is another file than {before[name]['file']}. Put that one back. {AGAIN}")
+            return True
+
+        if stream.allowance.attempt(name, file, refuse_changed) is None:  # its former windows stay
+            del stream.files[name]
+    warn_of_bad_files(stream.allowance)
     return known
 
 

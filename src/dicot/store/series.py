@@ -180,7 +180,11 @@ class RecordedSeries(Series):
         file = self._files[name]
         if not file.is_file():
             return f"There is no {file}. Say where the recordings are (--data)."
-        if name in self._facts and not is_as_before(file, self._facts[name]):
+        try:
+            is_changed = name in self._facts and not is_as_before(file, self._facts[name])
+        except InputError as error:  # it cannot be opened
+            return str(error)
+        if is_changed:
             return f"{file} has changed since {self._what} was made of it. Put the former file back, or embed it again."
         return ""
 
@@ -195,7 +199,11 @@ class RecordedSeries(Series):
                 if problem := self._problem(name):
                     self.lost[recording] = problem
                     return None
-                self._held[name] = self._read(name)
+                try:
+                    self._held[name] = self._read(name)
+                except InputError as error:
+                    self.lost[recording] = str(error)
+                    return None
             there = self._held[name] = self._held.pop(name)  # the one that was asked for last comes last
             while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
                 del self._held[next(iter(self._held))]

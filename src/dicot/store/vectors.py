@@ -9,7 +9,7 @@ import tempfile
 import weakref
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
@@ -118,6 +118,12 @@ class Vectors:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def at(self, rows: Array) -> "Vectors":
+        """Return the vectors in some rows, with all that is known about them."""
+        columns = {name: values[rows] for name, values in self.columns().items()}
+        part = None if self.part is None else self.part[rows]
+        return replace(self, x=self.x[rows], part=part, **columns)
 
     def columns(self) -> dict[str, Any]:
         """Return what the file says about the vectors by name, in the order of the file: recording, start and so on."""

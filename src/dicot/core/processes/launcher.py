@@ -17,6 +17,8 @@ from dicot.core.errors import LostWorkerError
 MEETING = "DICOT_MEETING"  # the file by which the ranks that `launch` has started find each other
 PARENT = "DICOT_PARENT"  # the process that has started them
 LOST = 6  # exit code of a rank that ended because another one had; cli/exitcodes.py lists all codes
+PARTIAL = 3  # exit code of a command that has done its work, but for files that could not be used
+DONE = (0, PARTIAL)
 LOOK = 0.05  # seconds between two looks at the processes
 GRACE = 10.0  # seconds that the others have to end by themselves
 
@@ -94,7 +96,7 @@ def launch(n_processes: int, words: Sequence[str], again: str, module: str = "di
                 process.kill()
                 process.wait()
         first, code = processes[0].returncode, processes[victim].returncode
-        if first in (1, 2, 130) or not code:
+        if first in (1, 2, 130) or code in DONE:
             return first
         fate = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         said = log.read_text(errors="replace").strip()[-2000:]
@@ -124,7 +126,7 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> int:
     while any(process.poll() is None for process in processes):
         codes = [process.poll() for process in processes]
         # One that was lost itself is no cause: another one is dead, and will be seen in a moment.
-        failed = [number for number, code in enumerate(codes) if code not in (None, 0, LOST)]
+        failed = [number for number, code in enumerate(codes) if code not in (None, *DONE, LOST)]
         if failed and deadline == float("inf"):
             victim, deadline = failed[0], time.monotonic() + grace
         if time.monotonic() > deadline:
@@ -133,5 +135,5 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> int:
         time.sleep(LOOK)
     if deadline == float("inf"):
         codes = [process.returncode for process in processes]
-        victim = max(range(len(codes)), key=lambda number: codes[number] not in (0, LOST))
+        victim = max(range(len(codes)), key=lambda number: codes[number] not in (*DONE, LOST))
     return victim
