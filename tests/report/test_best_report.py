@@ -185,3 +185,27 @@ def test_the_short_table_has_some_of_these_means():
             assert float(short[name][title].text) == pytest.approx(
                 float(whole[name][f"{group}: {protocol}"].text), abs=0.051
             )
+
+
+def test_named_systems_are_scored_by_the_classifiers_of_their_authors():
+    rows = made_up()
+    for name in SETS:
+        for seed in SEEDS:
+            for who, protocol, value in (
+                ("quant", "ridge", 60.0),
+                ("quant", "trees", 80.0),
+                ("quant", "trees_5", 70.0),
+                ("catch22", "linear", 50.0),
+                ("catch22", "forest", 75.0),
+            ):
+                rows.append(record("best", who, name, value, protocol, "accuracy", seed))
+    reported = tables(rows)["Reported sets"]
+    assert reported["UCR archive: ridge"]["quant"] == "80.00"
+    assert reported["UCR archive: ridge"]["QUANT features"] == "60.00"
+    assert reported["UCR archive: few_5"]["quant"] == "70.00"
+    assert reported["UCR archive: ridge"]["catch22"] == "75.00"
+    assert reported["UCR archive: linear"]["catch22 features"] == "50.00"
+    short = short_table(frame(rows))
+    cells = {name: dict(zip(short.columns, (text for text, _ in row), strict=True)) for name, row in short.rows()}
+    assert cells["UCR archive, all labels"]["quant"] == "80.0"
+    assert "extremely randomised trees" in short.note

@@ -26,6 +26,18 @@ SENSORS, UCR, UEA = FAMILIES = ("Sensor recordings", "UCR archive", "UEA archive
 CHOSEN = ", development"  # behind the name of a group
 # Protocols, and the metric that is shown of each.
 ASKED = dict.fromkeys(("few_5", "semi_5", "ridge", "linear", "knn_all"), "accuracy") | {"clustering": "nmi"}
+# Systems whose authors classify with trees: the protocols that stand where others have a linear probe.
+OWN_CLASSIFIER = {
+    "quant": {"trees": "ridge", "trees_5": "few_5"},
+    "catch22": {"forest": "ridge", "forest_5": "few_5"},
+}
+WITHOUT_CLASSIFIER = ("clustering", "cost")  # protocols that look at the features alone
+TITLES = {"quant": "QUANT"}
+FEATURES_OF = "{} features"  # the name of a system's features with a classifier that is not its own
+BY_TREES = (
+    "QUANT is classified by extremely randomised trees and catch22 by a random forest, as their authors do it. "
+    '"QUANT features" and "catch22 features" are the same features with the classifier of the row.'
+)
 WORDS = {"few_5": "5 labels per class", "ridge": "all labels", "clustering": "clusters (NMI)"}
 SHORT_ROWS = {  # of the table in the README: its name, the group and the protocol
     f"{group}, {WORDS[what]}": (group, what)
@@ -92,7 +104,7 @@ class Line:
 
 def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
     """Give titles and tables: the gains on reported sets and on development sets, and the seconds."""
-    data, dropped = _one_line_each(data)
+    data, dropped = _one_line_each(by_own_classifier(data))
     if not set(SUBJECTS) & set(data.contender):
         raise InputError(f"There is no record of {' or '.join(SUBJECTS)}. Run `dicot bench best`.")
     require_controls(data, "Gains of the presets")
@@ -106,7 +118,7 @@ def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
 
 def short_table(data: pd.DataFrame) -> Table:
     """Show the rows of SHORT_ROWS: the presets, those they are compared with and the control of the box."""
-    data, _ = _one_line_each(latest(data))
+    data, _ = _one_line_each(by_own_classifier(latest(data)))
     require_controls(data, "The table of the presets")
     lines = {(line.group, line.what.split(" (")[0]): line for line in gain_lines(data)}
     shown = [(title, lines[place]) for title, place in SHORT_ROWS.items() if place in lines]
@@ -116,8 +128,24 @@ def short_table(data: pd.DataFrame) -> Table:
         for title, line in shown
     ]
     seeds = sorted({seed for _, line in shown for seed in line.distinct("seed")})
-    about = f"{ABOUT[:-1]} {', '.join(map(str, seeds))}. {SEEN[False]}"
+    trees = BY_TREES.split(". ")[0] + ". " if set(OWN_CLASSIFIER) & set(names) else ""
+    about = f"{ABOUT[:-1]} {', '.join(map(str, seeds))}. {trees}{SEEN[False]}"
     return text_table("data", rows, [*names, "sets"], about)
+
+
+def by_own_classifier(data: pd.DataFrame) -> pd.DataFrame:
+    """Give each named system the scores of its authors' classifier, and call its features with other ones "features".
+
+    The linear probes of a table are ours: a number of theirs is no number of QUANT or catch22.
+    """
+    data = data.copy()
+    for system, protocols in OWN_CLASSIFIER.items():
+        of_system = data.contender == system
+        by_trees = of_system & data.protocol.isin(protocols)
+        by_others = of_system & ~data.protocol.isin([*protocols, *WITHOUT_CLASSIFIER])
+        data.loc[by_trees, "protocol"] = data.loc[by_trees, "protocol"].map(protocols)
+        data.loc[by_others, "contender"] = FEATURES_OF.format(TITLES.get(system, system))
+    return data
 
 
 def group_of(name: str) -> str:
@@ -178,6 +206,7 @@ def gain_table(data: pd.DataFrame, lines: Sequence[Line], dropped: Sequence[str]
         data[data.protocol.str.split(" (", regex=False).str[0].isin(list(ASKED))],
         f"{ABOUT} A data set counts with the seeds that all of {', '.join(core)} have there. Bold: highest mean.",
         seen,
+        BY_TREES if set(OWN_CLASSIFIER) & set(names) else "",
         f"Not counted, because one of these has no score: {', '.join(left_out)}." if left_out else "",
         f"Other settings of the same contenders are left out: {', '.join(dropped)}." if dropped else "",
     )
