@@ -205,3 +205,20 @@ def test_export_writes_the_runner_beside_the_model(place: Path, tmp_path: Path):
         tmp_path, "run.py", "base.onnx", "--window", "1.28s", "--rate", "50", text=as_text(lines(samples()))
     )
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 19), done.stderr
+
+
+def test_a_saved_classifier_brings_its_model_and_its_window(tmp_path: Path):
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    for number in range(4):
+        rows = lines(samples(300) * (number % 2 + 1))
+        marked = [f"{rows[0]},state", *(f"{row},{'loud' if number % 2 else 'quiet'}" for row in rows[1:])]
+        (folder / f"run{number}.csv").write_text(as_text(marked))
+    vectors, head = tmp_path / "vectors.npz", tmp_path / "head.safetensors"
+    dicot("embed", "dicot-base", folder, "--window", "1s", "--stride", "25", "--label", "state", "--out", vectors)
+    dicot("classify", vectors, "--save", head)
+    output = dicot("stream", head, "--no-vectors", stdin=as_text(lines(samples(300))))
+    answers = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    assert [answer["start"] for answer in answers] == [0.5 * n for n in range(11)]
+    assert {answer["label"] for answer in answers} <= {"loud", "quiet"}
+    assert all(0.5 <= answer["probability"] <= 1 for answer in answers)
