@@ -39,6 +39,7 @@ def inspect(
     """
     from dicot.core.storage import write_atomic
     from dicot.data import Reading, inspect_recordings, suggest_windows
+    from dicot.data.clocks import remark_sentences
     from dicot.data.inspection import names_sentence
     from dicot.data.kinds import sort_by_kind
     from dicot.data.readers import named_recordings
@@ -63,6 +64,8 @@ def inspect(
     options: list[str] = []
     if kinds.readable:
         _show_rows(kinds.readable)
+        for sentence in remark_sentences({row.file: row.remarks for row in kinds.readable}):
+            typer.secho(sentence, fg="yellow")
         advice = suggest_windows(kinds.readable, looked)
         for name in (name for name in SUGGESTED if name in advice.reasons):
             typer.echo(f"{name} {getattr(advice.reading, name) or 'none'}: {advice.reasons[name]}")

@@ -90,6 +90,10 @@ class LeftOutWarning(DicotWarning):
     """Time steps that lie in no window, because of gaps, another rate, or where windows end."""
 
 
+class ClockWarning(DicotWarning):
+    """Time stamps that go back, wrap or do not say their unit, and what was made of them."""
+
+
 class WindowLengthWarning(DicotWarning):
     """Cases of another length than those that a model is fitted on."""
 

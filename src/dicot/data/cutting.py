@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, LeftOutWarning, ShortRecordingWarning, listed
+from dicot.core.errors import ClockWarning, DicotWarning, InputError, LeftOutWarning, ShortRecordingWarning, listed
 from dicot.data import timestamps
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
+from dicot.data.clocks import Remark, remark_sentences
 from dicot.data.conversion import convert
 from dicot.data.labels import (
     as_text,
@@ -76,6 +77,8 @@ class Outline(NamedTuple):
     longest: int  # time steps of its longest stretch without a gap
     n_times: int = 0
     n_merged: int = 0  # rows that became one with the row before, which had the same time stamp
+    remarks: tuple[Remark, ...] = ()  # on its clock
+    assumed_unit: str | None = None  # of its time stamps, where nobody named one
 
 
 def outline_of(recording: Recording, reading: Reading) -> Outline:
@@ -101,8 +104,10 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         timed,
         *kinds,
         longest,
-        recording.n_times,
-        recording.n_merged,
+        n_times=recording.n_times,
+        n_merged=recording.n_merged,
+        remarks=recording.remarks,
+        assumed_unit=recording.assumed_unit,
     )
 
 
@@ -264,6 +269,8 @@ def settle(
     texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
     rate = _common_rate(outlines, reading, known[1] if known else None)
     warn_of_merged(outlines, reading.duplicates)
+    for sentence in remark_sentences({one.name: one.remarks for one in outlines}):
+        warnings.warn(sentence, ClockWarning, stacklevel=4)
     return Cut(reading, channels, rate, *reading.steps(rate), tuple(texts))
 
 

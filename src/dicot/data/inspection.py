@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, SettingNeededError, listed
 from dicot.data.cases import Array
+from dicot.data.clocks import Remark
 from dicot.data.cutting import LeftOut
 from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.readers import column_names, named_recordings, read_file, stem_of
@@ -60,6 +61,8 @@ class Inspected:
     bytes: int = 0  # of the file
     n_merged: int = 0  # rows that became one with the row before, which had the same time stamp
     settings: Mapping[str, str] = field(default_factory=dict)  # with which a file that has a problem could be read
+    remarks: tuple[Remark, ...] = ()  # on its clock
+    assumed_unit: str | None = None  # of its time stamps, where nobody named one
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         means=tuple(map(float, np.nanmean(exact, axis=1))),
         stds=tuple(map(float, np.nanstd(exact, axis=1))),
         n_merged=recording.n_merged,
+        remarks=recording.remarks,
+        assumed_unit=recording.assumed_unit,
     )
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from dicot.core.errors import InputError, did_you_mean, is_whole
 from dicot.data.cases import LAYOUTS, MISSING
 from dicot.data.namepattern import NamePattern
-from dicot.data.timestamps import GAP, UNITS
+from dicot.data.timestamps import GAP
+from dicot.data.timeunits import UNITS
 
 FILE = "dicot.toml"
 AnyPurePath = TypeVar("AnyPurePath", bound=PurePath)

@@ -10,12 +10,13 @@ import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.cases import Array, FloatArray
+from dicot.data.clocks import Remark, read_clock
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.duplicates import burst_starts, merge_labels, merge_values, refuse_bursts
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.ranges import Label
 from dicot.data.reading import Reading
-from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
+from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, usual_rate
 
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
 
@@ -36,6 +37,8 @@ class Recording:
     units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
     ranges: tuple[tuple[float, float, Label], ...] = ()  # stretches of it, start and end in seconds, with a label
     n_merged: int = 0  # rows of its file that became one with the row before, because both have one time stamp
+    remarks: tuple[Remark, ...] = ()  # what was done to its clock, or assumed of it
+    assumed_unit: str | None = None  # of its time stamps, where these are numbers and nobody named one
 
     @property
     def n_times(self) -> int:
@@ -88,6 +91,8 @@ def _recording(
     """Make a recording of these rows, or of all, in the order of their time stamps."""
     times, rate, origin, unit = None, parts.rate, parts.origin, reading.unit or parts.unit
     starts = None  # of bursts of one time stamp, where there are any
+    assumed_unit: str | None = None
+    remarks: tuple[Remark, ...] = ()
     if parts.stamps is not None:
         places = np.arange(values.shape[1]) if rows is None else rows
         stamps = parts.stamps[places]
@@ -95,7 +100,9 @@ def _recording(
         def where(row: int) -> str:
             return parts.where(int(places[row]))
 
-        times, origin = to_seconds(stamps, lost_values(stamps), unit=unit, where=where)
+        clock = read_clock(stamps, unit, reading.gap, where)
+        times, origin = clock.times, clock.origin
+        assumed_unit, remarks = clock.assumed_unit, clock.remarks
         order = time_order(times)
         if order is not None:
             rows, times = places[order], times[order]
@@ -120,7 +127,20 @@ def _recording(
         label = merge_labels(label, starts)
     units = tuple("uV" if _microvolts(unit) else unit for unit in parts.units.values())
     n_merged = n_rows - values.shape[1]
-    return Recording(name, values, tuple(parts.columns), times, rate, label, group, origin, units, n_merged=n_merged)
+    return Recording(
+        name,
+        values,
+        tuple(parts.columns),
+        times,
+        rate,
+        label,
+        group,
+        origin,
+        units,
+        n_merged=n_merged,
+        remarks=remarks,
+        assumed_unit=assumed_unit,
+    )
 
 
 def _microvolts(unit: str) -> float | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.labels import is_number
+from dicot.data.timeunits import SINCE_1970, UNITS, assumed_unit, no_date
 
 GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
 SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one
@@ -23,11 +24,6 @@ _AROUND = 1024  # steps on either side that tell the mean step
 _FEW = 16  # time stamps on either side that tell whether those behind a long step are late
 _LOOKS = 4  # the most times that gaps are looked for, each time without those that were found
 _NONE = np.array([], dtype=np.intp)
-UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
-# Seconds since 1970 reach 1e11 in the year 5138: larger numbers count smaller units, each a thousand times as many.
-_UNIX = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
-_SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long, so such numbers are dates
-_PLAUSIBLE = 631_152_000, 4_102_444_800  # seconds: a guess that leads out of the years 1990 to 2099 is none
 _MANY, _MOST_TIMES = 10**6, 1000  # time steps that resampling may make of any number, or of each
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
 _ZONE = re.compile(r"[:T]\d+.*(Z|[+-]\d\d(:?\d\d)?)$")  # of a date in ISO 8601
@@ -45,9 +41,8 @@ def to_seconds(
 ) -> tuple[Seconds, str | None]:
     """Return time stamps (T,) in seconds, and for dates the first of them as ISO text, from which the seconds count.
 
-    Numbers are in `unit`; without it in seconds, or in milli-, micro- or nanoseconds since 1970 if they are that large
-    and lie in the years 1990 to 2099 then; other large ones are refused.
-    From 1e9 seconds on they count since 1970, and are dates as well.
+    Numbers are in `unit`, or without it in the one that `assumed_unit` chooses. From 1e9 seconds on they count since
+    1970, and are dates as well.
     Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
     """
     if column.dtype.kind == "f":
@@ -69,28 +64,16 @@ def to_seconds(
 
 
 def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]:
-    largest, first = np.abs(column).max(), column.min()
-    if unit is None:
-        unit = next((small for least, small in _UNIX if largest >= least), "s")
-        if unit != "s" and not _PLAUSIBLE[0] <= largest / UNITS[unit] < _PLAUSIBLE[1]:
-            raise _no_date(largest, unit, "Many devices count since they were switched on: say")
-    if first / UNITS[unit] < _SINCE_1970:
+    unit = unit or assumed_unit(column).unit
+    first = column.min()
+    if first / UNITS[unit] < SINCE_1970:
         return column.astype(np.float64) / UNITS[unit], None
     # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
     try:
         origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:  # beyond the year 9999
-        raise _no_date(first, unit, "Check the column, or say another unit:") from error
+        raise no_date(first, unit) from error
     return (column - first).astype(np.float64) / UNITS[unit], origin
-
-
-def _no_date(number: Any, unit: str, remedy: str) -> InputError:
-    """Return the error for a number that is too large for seconds and counts to no date either."""
-    year = 1970 + int(number / UNITS[unit] / 31_556_952)
-    return InputError(
-        f"The time stamp {number} would, in {unit} since 1970, lie in the year {year}. {remedy} unit='ms', 'us' or "
-        "'ns'."
-    )
 
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
@@ -107,7 +90,7 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
             f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such "
             "as 2026-03-01T12:30:00.250."
         )
-    zoned = np.array([bool(_ZONE.search(c)) if isinstance(c, str) else c.tzinfo is not None for c in cells])
+    zoned = np.array([has_zone(cell) if isinstance(cell, str) else cell.tzinfo is not None for cell in cells])
     if zoned.any() and not zoned.all():
         row = int(np.argmax(zoned != zoned[0]))
         raise InputError(
@@ -116,6 +99,11 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
         )
     since = (dates - dates.min()).to_numpy()
     return since / np.timedelta64(1, "s"), pd.Timestamp(cells[int(np.argmin(since))]).isoformat()
+
+
+def has_zone(date: str) -> bool:
+    """Tell whether a date in ISO 8601 says its zone."""
+    return bool(_ZONE.search(date))
 
 
 def utc_times(origin: str | None, seconds: Seconds) -> NDArray[np.datetime64]:

@@ -1,0 +1,210 @@
+"""Clocks of recordings: time stamps in seconds, also where a counter wraps, a clock is set back or rows came late.
+
+One rule holds: rows that fit between others are put there, and all others keep the order of the file.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from dicot.core.errors import listed
+from dicot.data.cases import Array
+from dicot.data.labels import lost_values
+from dicot.data.timestamps import Seconds, Where, has_zone, to_seconds
+from dicot.data.timeunits import assumed_unit, usual_step
+
+# A row that came late by at most so many usual steps is put where it belongs, without another look: packets hold about
+# as many samples, and their stamps often overlap by a few.
+_LATE = 16
+_SHORT = 16  # rows between two steps back: where they are fewer, the rows of a file are in no order of time at all
+_FEW_SEAMS = 4  # places where rows of two parts meet: one packet that is put between others makes three
+# Where rows of one part fill holes of another, sorted rows are a usual step apart. Two parts of one time alternate, and
+# their rows are half a step apart on average. This lies in the middle.
+_APART = 0.75  # usual steps
+
+_HOUR, _DAY, _WEEK = 3600, 86_400, 604_800  # seconds
+_COUNTER_BITS = (16, 24, 31, 32)
+# Counters of so many values begin again at their lowest one. Time of day and of week do so too, in any unit, and a
+# counter of 32 bits may have been divided to seconds before it was written.
+_ROUNDS = sorted(
+    {
+        *(2.0**bits / division for bits in _COUNTER_BITS for division in (1.0, 1e3, 1e6)),
+        *(float(period * per_second) for period in (_DAY, _WEEK) for per_second in (1, 10**3, 10**6, 10**9)),
+    }
+)
+
+
+class Remark(NamedTuple):
+    """What was done to the clock of a recording, or assumed of it: remarks of one kind are told together."""
+
+    kind: str
+    sentence: str
+
+
+def remark_sentences(remarks: Mapping[str, Sequence[Remark]]) -> list[str]:
+    """Write one sentence for each kind of remark on recordings, which names the recordings that it is about."""
+    by_kind: dict[str, dict[str, str]] = {}
+    for name, own_remarks in remarks.items():
+        for remark in own_remarks:
+            by_kind.setdefault(remark.kind, {})[name] = remark.sentence
+    sentences = []
+    for of_names in by_kind.values():
+        first, *others = of_names
+        more = f" So it is, with other numbers, in {listed(others)}." if others else ""
+        sentences.append(f"{first}: {of_names[first]}{more}")
+    return sentences
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time stamps of a recording, row by row of its file."""
+
+    times: Seconds  # (T,) in the order of the file, in which they may still go back by a little
+    origin: str | None  # the date from which they count, as ISO 8601
+    assumed_unit: str | None = None  # of numbers, where nobody named one
+    remarks: tuple[Remark, ...] = ()
+
+
+def read_clock(stamps: Array, unit: str | None, gap: float, where: Where) -> Clock:
+    """Read time stamps (T,) as seconds that rise, but for rows that only came late; and say what was done to them.
+
+    `gap` is that of a Reading: where a clock was set back for no known reason, a gap is put that is longer.
+    """
+    lost = lost_values(stamps)
+    remarks = []
+    assumed = None
+    if stamps.dtype.kind in "iuf" and not lost.any() and np.isfinite(stamps).all():
+        stamps, wrapped = _counted_on(stamps, where)
+        remarks += wrapped
+        if unit is None:
+            assumed, remark = assumed_unit(stamps)
+            remarks += [Remark(f"unit {assumed}", remark)] if remark else []
+
+    times, origin = to_seconds(stamps, lost, unit=unit or assumed, where=where)
+    is_local = origin is not None and not has_zone(origin)
+    times, set_back = _set_on(times, is_local, gap, where)
+    return Clock(times, origin, assumed, (*remarks, *set_back, *_late_rows(times)))
+
+
+def resets(times: Array) -> list[int]:
+    """Return the rows at which a clock was set back: those behind it fit nowhere between the rows before."""
+    steps = np.diff(times)
+    step = usual_step(times) if (steps < 0).any() else None
+    if step is None:  # time only goes on; or only back, as where the newest row comes first
+        return []
+    large = np.flatnonzero(steps < -_LATE * step) + 1
+    if len(large) * _SHORT > len(times):
+        return []
+    edges = [0, *large.tolist(), len(times)]
+    parts = [times[start:stop] for start, stop in pairwise(edges)]
+    pairs = zip(edges[1:-1], pairwise(parts), strict=True)
+    return [row for row, (before, behind) in pairs if not _fit(before, behind, step)]
+
+
+def _fit(before: Array, behind: Array, step: float) -> bool:
+    """Tell whether rows of two parts, once they are sorted, are as far apart as others are."""
+    together = np.concatenate([before, behind])
+    order = np.argsort(together, kind="stable")
+    changes_part = np.diff(order < len(before))
+    apart = np.diff(together[order])[changes_part] / step
+    if len(apart) <= _FEW_SEAMS:
+        return bool(apart.min() <= _LATE)
+    return bool(np.clip(apart, 0, 2).mean() >= _APART)
+
+
+def _counted_on(stamps: Array, where: Where) -> tuple[Array, list[Remark]]:
+    """Add its number of values to a counter of few bits wherever it began again."""
+    if stamps.dtype.kind == "u":
+        # Differences of numbers without a sign would never be negative. Those beyond int64 keep 53 bits.
+        stamps = stamps.astype(np.int64 if stamps.max() <= np.iinfo(np.int64).max else np.float64)
+    rows = resets(stamps)
+    if not rows:
+        return stamps, []
+    step = usual_step(stamps) or 1.0
+    span = float(stamps.max()) - float(stamps.min())
+    for values in _ROUNDS:
+        ahead = stamps[rows] - stamps[np.array(rows) - 1] + values
+        if span < values and (ahead > 0).all() and (ahead <= _LATE * step).all():
+            rounds = np.zeros(len(stamps), np.int64)
+            rounds[rows] = 1
+            is_whole = stamps.dtype.kind == "i" and values.is_integer()
+            counted = stamps + np.cumsum(rounds) * (int(values) if is_whole else values)
+            return counted, [_wrapped(rows, values, where)]
+    return stamps, []
+
+
+def _wrapped(rows: list[int], values: float, where: Where) -> Remark:
+    sentence = (
+        f"Its counter of time begins again after {values:.15g}, at {_places(rows, where)}. It was counted on "
+        "there, and the rows keep their order."
+    )
+    return Remark("wrap", sentence)
+
+
+def _set_on(times: Seconds, is_local: bool, gap: float, where: Where) -> tuple[Seconds, list[Remark]]:
+    """Let time go on where a clock was set back: by an hour at the end of summer time, or else behind a gap."""
+    rows = resets(times)
+    if not rows:
+        return times, []
+    step = usual_step(times) or 1.0
+    times = times.copy()
+    hours: list[int] = []
+    cuts: list[int] = []
+    moved_by = []
+    for row, stop in pairwise([*rows, len(times)]):
+        last = times[:row].max()
+        back = float(last - times[row])
+        if is_local and 0 < _HOUR - back <= _LATE * step:
+            shift = float(_HOUR)
+            hours.append(row)
+        else:
+            steps_here = usual_step(times[row:stop]) or step
+            shift = back + (gap + 2) * max(step, steps_here)
+            cuts.append(row)
+            moved_by.append(shift)
+        times[row:] += shift
+    remarks = []
+    if hours:
+        remarks.append(_summer_time(hours, where))
+    if cuts:
+        remarks.append(_cut(cuts, moved_by, where))
+    return times, remarks
+
+
+def _summer_time(rows: list[int], where: Where) -> Remark:
+    sentence = (
+        f"Its clock goes back by an hour at {_places(rows, where)}, as at the end of summer time. Its rows keep their "
+        "order, and from there on its times are an hour later than written. To keep the written times, write dates "
+        "with their zone: 2026-10-25T02:00:00+01:00."
+    )
+    return Remark("summer time", sentence)
+
+
+def _cut(rows: list[int], moved_by: list[float], where: Where) -> Remark:
+    total = f"{sum(moved_by):,.6g} s" if len(rows) == 1 else f"up to {sum(moved_by):,.6g} s"
+    sentence = (
+        f"Its time goes back at {_places(rows, where)}. The recording is cut there: its rows keep their order, and "
+        f"the times behind are {total} later than written. If several recordings share the file, name the column that "
+        "tells them apart: --group NAME. If the rows are only out of order, sort the file by time."
+    )
+    return Remark("set back", sentence)
+
+
+def _late_rows(times: Seconds) -> list[Remark]:
+    steps = np.diff(times)
+    n_back = int(np.count_nonzero(steps < 0))
+    if not n_back:
+        return []
+    sentence = (
+        f"Time goes back at {n_back:,} of its {len(times):,} rows, by at most {-steps.min():.3g} s: its rows were put "
+        "in the order of time."
+    )
+    return [Remark("late", sentence)]
+
+
+def _places(rows: list[int], where: Where) -> str:
+    others = f" and {len(rows) - 1} other rows" if len(rows) > 1 else ""
+    return f"{where(rows[0])}{others}"

@@ -1,0 +1,148 @@
+"""Clocks: counters that wrap, clocks that are set back, rows that came late, and units that nobody named."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dicot.core.errors import ClockWarning, InputError
+from dicot.data import Windows
+from dicot.data.readers import read_recording
+
+
+def write(path: Path, stamps: Any) -> Path:
+    """Write a recording whose values tell the order of its rows."""
+    pd.DataFrame({"time": stamps, "x": values_of_rows(len(stamps))}).to_csv(path, index=False)
+    return path
+
+
+def values_of_rows(n: int) -> np.ndarray:
+    return np.asarray(np.arange(n) * 137 % 1000)
+
+
+def values_of(recording: Any) -> np.ndarray:
+    return np.asarray(recording.values[0])
+
+
+def remark_kinds(recording: Any) -> list[str]:
+    return [remark.kind for remark in recording.remarks]
+
+
+@pytest.mark.parametrize(
+    ("bits", "step", "kind"),
+    [(32, 20, np.uint32), (16, 20, np.uint16), (32, 10_000, np.uint32), (32, 10_000, np.int32)],
+    ids=["32 bits in ms", "16 bits in ms", "32 bits in us", "32 bits with a sign in us"],
+)
+def test_a_counter_that_wraps_is_counted_on(tmp_path: Path, bits: int, step: int, kind: Any) -> None:
+    first = 2 ** (bits - (kind is np.int32)) - 2000 * step if bits > 16 else 30_000
+    stamps = (first + step * np.arange(4000)).astype(np.int64).astype(kind)
+    recording = read_recording(write(tmp_path / "a.csv", stamps), unit="ms" if step == 20 else "us")
+    np.testing.assert_array_equal(values_of(recording), values_of_rows(4000))
+    assert recording.times is not None
+    np.testing.assert_allclose(np.diff(recording.times), 0.02 if step == 20 else 0.01)
+    assert "wrap" in remark_kinds(recording)
+
+
+def test_seconds_of_the_day_go_on_behind_midnight(tmp_path: Path) -> None:
+    stamps = np.round((86_000 + np.arange(1000) * 0.5) % 86_400, 1)
+    recording = read_recording(write(tmp_path / "a.csv", stamps))
+    np.testing.assert_array_equal(values_of(recording), values_of_rows(1000))
+    assert recording.times is not None and np.ptp(recording.times) == pytest.approx(499.5)
+
+
+def test_the_end_of_summer_time_does_not_mix_two_hours(tmp_path: Path) -> None:
+    true = pd.date_range("2026-10-24T23:00", periods=3 * 3600, freq="s", tz="UTC")
+    local = true.tz_convert("Europe/Berlin").tz_localize(None)
+    recording = read_recording(write(tmp_path / "a.csv", local.strftime("%Y-%m-%dT%H:%M:%S")))
+    np.testing.assert_array_equal(values_of(recording), values_of_rows(3 * 3600))
+    np.testing.assert_allclose(np.diff(recording.times), 1)
+    assert remark_kinds(recording) == ["summer time"]
+    assert "line 7202" in recording.remarks[0].sentence
+
+
+@pytest.mark.parametrize("second_start", [0.0, 30.01, 200.0], ids=["before", "within", "nearer"])
+def test_a_clock_that_was_set_back_cuts_the_recording_there(tmp_path: Path, second_start: float) -> None:
+    stamps = np.concatenate([300 + np.arange(2000) / 50, second_start + np.arange(1500) / 50])
+    if second_start == 30.01:
+        stamps[:2000] -= 290  # both parts share 30 seconds
+    path = write(tmp_path / "a.csv", np.round(stamps, 3))
+    recording = read_recording(path)
+    np.testing.assert_array_equal(values_of(recording), values_of_rows(3500))
+    assert remark_kinds(recording) == ["set back"] and "line 2002" in recording.remarks[0].sentence
+    with pytest.warns(ClockWarning, match="a: Its time goes back at line 2002.*cut there.*--group NAME"):
+        windows = Windows.from_folder(path, 100, 100)
+    first_values = windows.x[:, 0, 0].astype(int)
+    assert values_of_rows(2001)[-1] in first_values, "a window begins at the place"
+    assert len(windows) == 35, "none is lost"
+
+
+def test_rows_that_came_late_are_sorted_and_counted(tmp_path: Path) -> None:
+    stamps = np.arange(4000) / 50
+    rows = np.arange(4000).reshape(-1, 25)
+    swapped = rows[np.arange(160).reshape(-1, 2)[:, ::-1].ravel()].ravel()  # every packet before the one it follows
+    recording = read_recording(write(tmp_path / "a.csv", stamps[swapped]))
+    np.testing.assert_array_equal(recording.times, stamps)
+    assert remark_kinds(recording) == ["late"] and "at 80 of its 4,000 rows" in recording.remarks[0].sentence
+
+    shuffled = np.random.default_rng(0).permutation(4000)
+    for order in (shuffled, np.arange(4000)[::-1]):
+        recording = read_recording(write(tmp_path / "a.csv", stamps[order]))
+        np.testing.assert_array_equal(recording.times, stamps)
+        assert remark_kinds(recording) == ["late"]
+
+
+def test_a_single_wrong_stamp_moves_no_other_row(tmp_path: Path) -> None:
+    stamps = np.arange(1000) / 50
+    stamps[500] = 17.013  # far ahead, between others
+    recording = read_recording(write(tmp_path / "a.csv", stamps))
+    assert remark_kinds(recording) == ["late"] and recording.times is not None
+    np.testing.assert_allclose(np.delete(recording.times, 850), np.delete(np.arange(1000) / 50, 500))
+
+
+def test_remarks_of_a_folder_are_told_once_for_each_kind(tmp_path: Path) -> None:
+    for name in "abc":
+        write(tmp_path / f"{name}.csv", np.concatenate([np.arange(2000), np.arange(1500)]) / 50)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Windows.from_folder(tmp_path, 100)
+    sentences = [str(one.message) for one in caught if issubclass(one.category, ClockWarning)]
+    assert len(sentences) == 1 and "b, c" in sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "unit"),
+    [
+        (5_000_000_000, 20, "ms"),  # on for 58 days; as seconds it would be 2128
+        (0, 20_000, "us"),
+        (800_000_000_000, 20_000_000, "ns"),  # on for 13 minutes; as ms it would be 1995, once in five hours
+        (1_700_000_000, 1, "s"),
+        (1_700_000_000_000, 86_400_000, "ms"),  # one a day keeps to the calendar
+        (0, 600, "s"),
+        (0, 1000, "ms"),
+        (252_207_666_810_782, 50_354_004, "ns"),
+    ],
+)
+def test_units_lead_to_a_sane_year_and_rate(tmp_path: Path, first: int, step: int, unit: str) -> None:
+    recording = read_recording(write(tmp_path / "a.csv", first + step * np.arange(200)))
+    per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[unit]
+    assert recording.assumed_unit == unit
+    assert recording.rate == pytest.approx(per_second / step)
+    told = read_recording(write(tmp_path / "a.csv", first + step * np.arange(200)), unit=unit)
+    assert told.assumed_unit is None and not told.remarks
+
+
+def test_a_unit_that_may_be_another_is_told_with_the_setting(tmp_path: Path) -> None:
+    counter = read_recording(write(tmp_path / "a.csv", 5_000_000_000 + 20 * np.arange(200)))
+    assert counter.origin is None and "--set unit=ms" in counter.remarks[0].sentence
+    slow = read_recording(write(tmp_path / "a.csv", 20 * np.arange(200)))
+    assert slow.rate == 0.05 and "--set unit=ms" in slow.remarks[0].sentence
+    usual = read_recording(write(tmp_path / "a.csv", np.arange(200)))
+    assert not usual.remarks
+
+
+def test_numbers_that_are_time_in_no_unit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--set unit=ms"):
+        read_recording(write(tmp_path / "a.csv", 3e20 + 1e9 * np.arange(200)))
