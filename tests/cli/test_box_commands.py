@@ -1,4 +1,4 @@
-"""Without a model: from a folder to vectors and a map by the model in the box, and such a model of one's own."""
+"""Without a model: from a folder to vectors and a map, and a model of one's own as the one in the box."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,6 @@ from tests.explorer.conftest import page_files
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
 from dicot.methods.across import Across
-from dicot.model.box import BOX
 from dicot.model.files import model_hash
 from dicot.store.vectors import read_vectors
 
@@ -31,9 +30,9 @@ def test_a_folder_becomes_vectors_without_a_model_and_with_suggested_windows(fol
     said = dicot("embed", folder, "--out", "v.parquet", "--device", "cpu")
     assert "window 4s: 2 of 2 recordings repeat" in said and "--window 5s" in said
     known = read_vectors("v.parquet")
-    assert known.source is not None and known.source.model == model_hash(BOX["dicot-base"])
-    assert known.source.n_times == 200 and known.x.shape[1] == 512
-    dicot("embed", "dicot-base", folder, "--window", "4s", "--stride", "25%", "--out", "w.npz", "--device", "cpu")
+    assert known.source is not None and known.source.model == model_hash("v.model")
+    assert known.source.n_times == 200
+    dicot("embed", "v.model", folder, "--window", "4s", "--stride", "25%", "--out", "w.npz", "--device", "cpu")
     np.testing.assert_array_equal(read_vectors("w.npz").x, known.x)
     write(folder / "wednesday.csv", 700)
     said = dicot("embed", folder, "--out", "v.parquet", "--append", "--device", "cpu")
@@ -71,7 +70,7 @@ def test_vectors_lie_outside_of_the_recordings_and_replace_no_others(
 def test_cases_become_a_map(folder: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez("cases.npz", X=rng.normal(size=(12, 2, 40)))
-    assert "12 cases -> 512" in dicot("explore", "cases.npz", "--export", "page.html")
+    assert "12 cases -> 1024" in dicot("explore", "cases.npz", "--export", "page.html")
     assert "synthetic test: 90 cases" in dicot("explore", "synthetic", "--export", "page.html")
     assert "up to date" in dicot("explore", "synthetic", "--export", "page.html")
 

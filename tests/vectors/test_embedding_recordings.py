@@ -169,7 +169,7 @@ def test_other_windows_or_models_are_not_mixed(folder: Path, tmp_path: Path) -> 
         ("b" * 64, folder, CUT, "made by the model aaaaaaaaaaaa, and this one is bbbbbbbbbbbb"),
         ("a" * 64, folder, {**CUT, "window": "2s"}, "--window 1s, 20 time steps; now --window 2s are 40"),
         ("a" * 64, folder, {**CUT, "stride": "10%"}, "--stride 50%, 10 time steps; now --stride 10% are 2"),
-        ("a" * 64, folder, {**CUT, "channels": ["x"]}, r"channels=None; now channels=\['x'\]"),
+        ("a" * 64, folder, {**CUT, "channels": ["x"]}, r"channels=\['x', 'y'\]; now channels=\['x'\]"),
         ("a" * 64, folder, {**CUT, "rate": 10.0}, "rate=None; now rate=10"),
         ("a" * 64, other, CUT, "other/mon.csv has changed since .* another file than .*recordings/mon.csv"),
         ("a" * 64, slow, CUT, "what was cut before has 20 .*'fri' 1 "),

@@ -1,5 +1,6 @@
-"""dicot embed: turn cases into vectors, with a saved model or the one in the box."""
+"""dicot embed: turn cases into vectors, with a saved model or one that is fitted on them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.models import ChosenModel, default_model, model_to_append_with
 from dicot.cli.sources import DataSource, find_source, show_recordings
 from dicot.core.errors import InputError
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from dicot.store.embedding import EmbeddingRun
     from dicot.store.folder import Corpus
 
-BASE = "dicot-base"  # the model in the box that is used where none is named
 ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 
 
@@ -28,11 +29,12 @@ def embed(
         typer.Argument(
             metavar="[MODEL] DATA",
             help="MODEL: what `dicot pretrain` wrote, an .onnx of `dicot export`, or a name of `dicot list models`; by "
-            f"default dicot-base, which needs no training. DATA: {opt.DATA} a folder, a pattern or, with --window, a "
+            f"default instant, fitted on DATA in seconds. DATA: {opt.DATA} a folder, a pattern or, with --window, a "
             "file of recordings.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="A .parquet or .npz; of a corpus also a folder, written shard by shard.")],
+    model: Annotated[str | None, typer.Option(help="Another way to name MODEL, such as --model dicot-base.")] = None,
     append: Annotated[bool, typer.Option("--append", help="Recordings: embed only what is new.")] = False,
     device: opt.Device = "auto",
     overwrite: opt.Overwrite = False,
@@ -42,6 +44,9 @@ def embed(
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies.
 
+    Without MODEL the preset instant is fitted on DATA, on the training part where there is one. The fitted model is
+    kept beside the vectors: v.parquet has the folder v.model. --append uses it and fits nothing.
+
     Recordings are embedded one file after the other, a corpus into a folder shard by shard. Windows that nobody says
     are those of MODEL, or what `dicot inspect` suggests. A run that was killed is continued by the same command. --set
     takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray actors, cpus_per_actor, gpus_per_actor.
@@ -49,49 +54,74 @@ def embed(
     from dicot.model.box import in_box
     from dicot.store.vectors import check_out
 
-    if len(what) > 2:
-        raise InputError(f"This takes MODEL and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes.")
-    data, model = what[-1], in_box(what[0] if len(what) > 1 else BASE)
+    named, data = _model_and_data(what, model)
     reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
     said.rest()
-    how |= opt.given(missing=reading.get("missing"))
+    missing = reading.get("missing")
+    how |= opt.given(missing=missing)
+    load: Callable[..., Any] = partial(load_embedder, verbose=Path(data).is_file(), **how)
     # On Ray too it is loaded here: what cannot be used is refused before any process is started.
-    load = partial(load_embedder, model.absolute(), **how)
-    embedder = load(device="cpu" if ray else device, verbose=Path(data).is_file())
-    source = find_source(data, reading, embedder.preparation_.n_times, out if append else None, said.allowance)
+    here = "cpu" if ray else device
+    path = model_to_append_with(out) if named is None and append else None
+    path = in_box(named) if named is not None else path
+    if path is None:
+        chosen = default_model(out, load, device=here, missing=missing, overwrite=overwrite)
+        usual_window = 0
+    else:
+        embedder = load(path.absolute(), device=here)
+        chosen = ChosenModel(path, lambda device: embedder, here)
+        usual_window = embedder.preparation_.n_times
+    source = find_source(data, reading, usual_window, out if append else None, said.allowance)
     if source.corpus is not None and not out.suffix:
-        embed_shards(embedder, load, model, source.corpus, out, device, ray, overwrite, run)
+        embed_shards(chosen, partial(load, chosen.path.absolute()), source.corpus, out, device, ray, overwrite, run)
         return
     check_out(out)
     if run or ray:
         raise InputError(f"{', '.join([*run, *['ray'] * bool(ray)])}: these are for a corpus and a folder as --out.")
     if append and not source.recorded:
         raise InputError(f"--append is for recordings; {data} is not read as such. Give --window, or leave it out.")
-    embed_source(embedder, model, source, out, append)
+    embed_source(chosen, source, out, append)
 
 
-def embed_source(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool = False
-) -> None:
+def _model_and_data(what: list[str], option: str | None) -> tuple[str | None, str]:
+    """Tell MODEL, where one is named, from DATA."""
+    if len(what) > 2:
+        raise InputError(f"This takes MODEL and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes.")
+    if len(what) == 2 and option is not None:
+        raise InputError(f"The model is named twice: {what[0]} and --model {option}. Leave one out.")
+    return (what[0] if len(what) == 2 else option), what[-1]
+
+
+def embed_source(model: ChosenModel, source: DataSource, out: Path, append: bool = False) -> None:
     if source.corpus is not None:
-        _embed_corpus(embedder, model, source.corpus, out)
-    elif source.recorded:
-        embed_recorded(embedder, model, source, out, append)
+        _embed_corpus(model, source.corpus, out)
+    elif not source.recorded:
+        _embed_cases(model, source, out)
+    elif model.is_there:
+        embed_recorded(model.load(device=model.device), model.path, source, out, append)
     else:
-        _embed_cases(embedder, model, source, out)
+        embed_recorded(None, model.path, source, out, append, fit=model.fit_to_stream)
 
 
 def embed_recorded(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool, **how: Any
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder | None",
+    model: Path,
+    source: DataSource,
+    out: Path,
+    append: bool,
+    **how: Any,
 ) -> "EmbeddingRun":
-    """Embed recordings and say what was done; `how` goes to `embed_recordings`."""
+    """Embed recordings and say what was done; `how` goes to `embed_recordings`: `fit` where there is no model yet."""
     from dicot.model.box import BOX
     from dicot.store.embedding import embed_recordings
 
     data = source.data
-    how |= {"append": append, "model_at": next((n for n, path in BOX.items() if path == model), str(model.absolute()))}
-    how |= {"allowance": source.allowance}
-    done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
+    how |= {"append": append, "allowance": source.allowance}
+    if embedder is None:
+        done = embed_recordings(None, "", out, data, source.options, **how)
+    else:
+        how["model_at"] = next((name for name, path in BOX.items() if path == model), str(model.absolute()))
+        done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
@@ -103,21 +133,22 @@ def embed_recorded(
     return done
 
 
-def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
+def _embed_corpus(model: ChosenModel, corpus: "Corpus", out: Path) -> None:
+    from dicot.model.default import sample_corpus
     from dicot.store.embedding import made_of_corpus
     from dicot.store.vectors import COLUMNS, RowFile, write_vectors
 
+    embedder = model.embedder(lambda: sample_corpus(corpus))
     vectors = embedder.transform_into(corpus, partial(RowFile, out), layout="nct").read()
     about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
-    write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model)))
+    write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model.path)))
     typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
     typer.echo(f"Wrote {out}")
 
 
 def embed_shards(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder",
-    load: "partial[TimeSeriesEmbedder | OnnxEmbedder]",
-    model: Path,
+    model: ChosenModel,
+    load: "Callable[..., TimeSeriesEmbedder | OnnxEmbedder]",
     corpus: "Corpus",
     out: Path,
     device: str,
@@ -129,6 +160,7 @@ def embed_shards(
     from dicot.core.device import gpu_memory_of, limited_memory
     from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
     from dicot.core.processes.cluster import joined
+    from dicot.model.default import sample_corpus
     from dicot.store.embedding import OnCluster, embed_corpus
 
     if ray is None and (wrong := [name for name in ON_RAY if name in run]):
@@ -144,14 +176,15 @@ def embed_shards(
             refuse_beyond(budget, need, what, remedy)
 
     look(TORCH + 3 * max(shard.bytes for shard in corpus.shards), f"A shard of {corpus.name}")
-    asked: dict[str, Any] = {"model_hash": hash_of(model), "overwrite": overwrite, "on_shard": look}
+    embedder = model.embedder(lambda: sample_corpus(corpus))
+    asked: dict[str, Any] = {"model_hash": hash_of(model.path), "overwrite": overwrite, "on_shard": look}
     if ray is None:
         with limited_memory(device, on_gpu):
             done = embed_corpus(embedder, corpus, out, **asked)
     else:
         actors, cpus = run.get("actors"), run.get("cpus_per_actor", 1)
         with joined(ray, None if actors is None else actors * cpus) as cluster:
-            on = "cpu" if model.suffix == ".onnx" and device == "auto" else device
+            on = "cpu" if model.path.suffix == ".onnx" and device == "auto" else device
             share = cluster.share(on, cpus, run.get("gpus_per_actor"))
             make = partial(load, device=share.device)
             done = embed_corpus(OnCluster(cluster, make, share, actors), corpus, out, **asked)
@@ -159,14 +192,21 @@ def embed_shards(
     typer.echo(f"Wrote {out}: {len(done.shards)} shards")
 
 
-def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path) -> None:
+def _embed_cases(model: ChosenModel, source: DataSource, out: Path) -> None:
     from dicot.core.storage import only_writer
     from dicot.data.datasets import load_parts
+    from dicot.model.default import sample_cases
     from dicot.store.vectors import MadeOf, RowFile, write_vectors
 
-    data, options = source.data, source.as_fitted(embedder)
+    data, options = source.data, source.options
+    embedder = model.load(device=model.device) if model.is_there else None
+    if embedder is not None:
+        options = source.as_fitted(embedder)
     contents = load_parts(data, **options)
+    first_part = next(iter(contents.values()))
     with only_writer(out):
+        if embedder is None:
+            embedder = model.embedder(lambda: sample_cases(first_part, model.missing), unequal="pad")
         parts = {}
         for part, cases in contents.items():
             if cases.about:
@@ -178,7 +218,7 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model)))
+        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model.path)))
     typer.echo(f"Wrote {out}")
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.embed import BASE, embed_shards, embed_source, hash_of, load_embedder
+from dicot.cli.embed import embed_shards, embed_source, hash_of, load_embedder
+from dicot.cli.models import ChosenModel, default_model
 from dicot.cli.sources import find_source
 from dicot.core.errors import InputError, lookup
 
@@ -33,7 +34,10 @@ def explore(
             help="The file of labels; default: one beside the vectors. More are shown beside it, and not changed."
         ),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="The model that made the vectors, to say why.")] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Of DATA: embed with it, for example dicot-base. Of VECTORS: it made them; to say why."),
+    ] = None,
     map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
@@ -43,8 +47,9 @@ def explore(
 ) -> None:
     """Show a map of all windows in the browser, on this machine alone; labels go to a file that `dicot label` reads.
 
-    DATA are embedded first, with the model in the box, into NAME-vectors.npz in the working directory; where this is
-    there and up to date, it is used. Map, clusters and outlier scores are kept beside it too. --set takes how files are
+    DATA are embedded first, into NAME-vectors.npz in the working directory; where this is there and up to date, it is
+    used. The model is the preset instant, fitted on DATA and kept in NAME-vectors.model, or that of --model. Map,
+    clusters and outlier scores are kept beside it too. --set takes how files are
     read, such as rate=50, and with --export sample, the number of windows to draw.
     """
     from dicot.core.storage import check_writable
@@ -65,7 +70,7 @@ def explore(
     elif data is not None:
         raise InputError(f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out.")
     else:
-        vectors, options, rate = _embedded(what, options, said.allowance), {}, None
+        vectors, options, rate = _embedded(what, options, model, said.allowance), {}, None
     opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
     given = labels or []
     opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
@@ -84,28 +89,39 @@ def explore(
     typer.echo("Stopped.")
 
 
-def _embedded(data: str, reading: dict[str, Any], allowance: "Allowance") -> Path:
-    """Embed DATA with the model in the box, and return the file; one that is up to date is used."""
+def _embedded(data: str, reading: dict[str, Any], named: Path | None, allowance: "Allowance") -> Path:
+    """Embed DATA with the model that is named, or else the default, and return the file; one up to date is used."""
     from dicot.model.box import in_box
     from dicot.store.embedding import is_current
-    from dicot.store.vectors import read_vectors
+    from dicot.store.vectors import read_source
 
-    out, model = _place(data), in_box(BASE)
-    load = partial(load_embedder, model, missing=reading.get("missing"), verbose=True)
+    out = _place(data)
+    missing = reading.get("missing")
+    load = partial(load_embedder, missing=missing, verbose=True)
     source = find_source(data, reading, 0, out, allowance)
     if source.corpus is not None:
         out = out.with_suffix("")
-        embed_shards(load(device="auto"), load, model, source.corpus, out, "auto", None, True, {})
-        return out
-    if out.exists():
-        held = read_vectors(out).source
-        if held is None or held.data not in ((data,), (str(Path(data).expanduser().absolute()),)):
+
+    model = None
+    if named is not None:
+        path = in_box(named)
+        model = ChosenModel(path, partial(load, path.absolute()), "auto", missing=missing)
+    if out.exists() and source.corpus is None:
+        made_of = read_source(out)
+        if made_of is None or made_of.data not in ((data,), (str(Path(data).expanduser().absolute()),)):
             raise InputError(f"{out} is there already, and not made of {data}. Move it, or use another folder.")
-        said = source.recorded or "missing" not in reading  # else it is not recorded
-        if said and is_current(held, hash_of(model), data, source.options, allowance):
+        tells_missing = source.recorded or "missing" not in reading  # else it is not recorded
+        wanted = made_of.model if model is None else hash_of(model.path)
+        if tells_missing and is_current(made_of, wanted, data, source.options, allowance):
             typer.echo(f"Vectors: {out} is up to date.")
             return out
-    embed_source(load(device="auto"), model, source, out)
+
+    if model is None:
+        model = default_model(out, load, device="auto", missing=missing, overwrite=False)
+    if source.corpus is not None:
+        embed_shards(model, model.load, source.corpus, out, "auto", None, True, {})
+    else:
+        embed_source(model, source, out)
     return out
 
 

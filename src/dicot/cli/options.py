@@ -278,7 +278,11 @@ def leaving_out(strict: bool) -> "Allowance":
 def check_models(path: Path, model: str | None, width: int, other: Path, known: "Vectors") -> None:
     """Refuse vectors, or a classifier, of another model than that of some vectors: distances would mean nothing."""
     if width != known.x.shape[1] or len({model, known.model} - {None}) > 1:
-        raise InputError(f"{path} and {other} were made by different models. Embed both by the same model.")
+        from dicot.store.modelplace import model_beside
+
+        kept = model_beside(path)
+        remedy = f": dicot embed {kept} DATA --out {other}" if kept.is_dir() else ""
+        raise InputError(f"{path} and {other} were made by different models. Embed both by the same model{remedy}.")
 
 
 def warn(sentence: str) -> None:

@@ -88,6 +88,7 @@ def search(
 def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "tuple[Vectors, Series | None]":
     """Return what is compared with VECTORS: other vectors, or a recording, embedded by the model that made VECTORS."""
     from dicot.model.deployed import open_model
+    from dicot.store.modelplace import places_of_model
     from dicot.store.series import CaseSeries, windows_like
     from dicot.store.vectors import Vectors, are_vectors, read_vectors
     from dicot.use.why import model_behind
@@ -99,5 +100,6 @@ def _asked(other: Path, vectors: Path, known: "Vectors", model: str | None) -> "
     if known.source is None or known.source.kind != "recordings":
         raise InputError(f"{vectors} does not say how recordings were cut for it. Embed {other}, and name its vectors.")
     cut = windows_like(known.source, other)
-    embedder = open_model(model_behind(known.model, model or known.source.at or None))
+    usual = places_of_model(vectors, known.source)
+    embedder = open_model(model_behind(known.model, model, usual=usual))
     return Vectors(embedder.transform(cut), cut.recording, cut.start, cut.end), CaseSeries(list(cut.x), cut.channels)

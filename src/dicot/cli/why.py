@@ -31,6 +31,7 @@ def why(
     from dicot.core.errors import naming
     from dicot.data.labels import labelled
     from dicot.model.deployed import open_model
+    from dicot.store.modelplace import places_of_model
     from dicot.store.search import EmbeddingIndex
     from dicot.store.series import series_of
     from dicot.store.vectors import read_vectors
@@ -46,7 +47,7 @@ def why(
     given = None if unlabelled else opt.labels_of(vectors, known, labels)
     asked = opt.row_meant(index, target, "--target") if target is not None and "@" in target else target
     with naming(vectors):
-        embedder = open_model(model_behind(known.model, model))
+        embedder = open_model(model_behind(known.model, model, usual=places_of_model(vectors, known.source)))
         series = series_of(known, data, {}, path=vectors)
         order = embedder.preparation_.channel_order(series.channels) or list(range(len(series.channels)))
         values = series.window(row)

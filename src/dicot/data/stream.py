@@ -10,7 +10,7 @@ import numpy as np
 
 from dicot.core.errors import naming
 from dicot.data.allowance import Allowance
-from dicot.data.cases import Array
+from dicot.data.cases import Array, FloatArray
 from dicot.data.collection import Windows
 from dicot.data.cutting import Cut, CutPlan, LeftOut, warn_of_short, warn_of_uneven
 from dicot.data.labels import as_text
@@ -22,6 +22,8 @@ from dicot.data.tags import Tag, tags_of
 from dicot.data.wfdb import wfdb_signal_files
 
 _KEPT = 2**28  # bytes of recordings that are kept between looking at them and cutting them
+SAMPLED_FILES = 200  # read in any case to draw a sample of windows
+SEEN_PER_SAMPLED = 5  # windows that are seen for each that is drawn, before no further file is read
 
 
 @final
@@ -84,6 +86,43 @@ class RecordingStream:
     def _plan(self, name: str) -> CutPlan:
         recordings = self._kept.get(name) or self._source.read(name, self.cut.reading)
         return self.cut.plan(recordings)
+
+    def sample(self, n_windows: int, n_bytes: int, seed: int) -> Windows | None:
+        """Draw some windows to fit a model on: all of them in order, where there are not more; None where none fits.
+
+        Of very many recordings some are drawn, and these alone are read once more.
+
+        Parameters
+        ----------
+        n_windows, n_bytes : the most windows, and the most bytes of all their values
+        seed : draws recordings and windows; the same windows are drawn of the same recordings
+        """
+        draw = np.random.default_rng(seed)
+        names = list(self.files)
+        order = draw.permutation(len(names)) if len(names) > SAMPLED_FILES else np.arange(len(names))
+        drawn: list[tuple[float, int, int, FloatArray]] = []  # by a random number: file, row and values (C, T)
+        n_seen = 0
+
+        for n_read, place in enumerate(order.tolist()):
+            if n_read >= SAMPLED_FILES and n_seen >= SEEN_PER_SAMPLED * n_windows:
+                break
+            windows = self.windows(names[place])
+            if windows is None:
+                continue
+            n_seen += len(windows)
+            keys = draw.random(len(windows)).tolist()
+            drawn += [(key, place, row, values) for row, (key, values) in enumerate(zip(keys, windows.x, strict=True))]
+            most = max(1, min(n_windows, n_bytes // windows.x[0].nbytes))
+            if len(drawn) > most:
+                chosen = sorted(drawn, key=lambda window: window[:3])[:most]
+                # Copied, because a view would keep the windows of the whole recording in memory.
+                drawn = [(key, place, row, values.copy()) for key, place, row, values in chosen]
+
+        if not drawn:
+            return None
+        drawn.sort(key=lambda window: window[1:3])
+        x = np.stack([values for *_, values in drawn])
+        return Windows(x, channels=self.cut.channels, rate=self.cut.rate)
 
     def warn(self, about: Mapping[str, Array], left: LeftOut) -> None:
         """Say which recordings gave none of these windows, what lies in none, and where time stamps are uneven."""

@@ -21,6 +21,7 @@ from dicot.explorer.labelling import HandLabels
 from dicot.explorer.recording import Chances, Recordings
 from dicot.model.deployed import open_model
 from dicot.model.fewlabels import FewLabelClassifier
+from dicot.store.modelplace import places_of_model
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, RecordedSeries, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
@@ -62,7 +63,7 @@ class ExplorerWorkspace:
     """All windows of a file of vectors, as the explorer shows them; several threads may ask at once.
 
     Without `series` their values are not at hand. `others` are labels of other people, which are only read, and `model`
-    is the one that made the vectors, or where it is; by default the one in the box, if it did.
+    is where the model is that made the vectors. Without it that is looked for at the `usual_models` and in the box.
     """
 
     def __init__(
@@ -74,9 +75,10 @@ class ExplorerWorkspace:
         series: Series | None = None,
         others: Mapping[str, HandLabels] | None = None,
         model: Path | None = None,
+        usual_models: Sequence[str | Path] = (),
     ) -> None:
         self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
-        self.others, self._model = dict(others or {}), model
+        self.others, self._model, self._usual_models = dict(others or {}), model, usual_models
         self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
         texts = {"group": known.group, "recording": known.recording}
         self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
@@ -256,7 +258,9 @@ class ExplorerWorkspace:
         labels, overlap = self.labels.given().all, self.index.overlapping(row)
         with self._classifying:
             try:
-                self._embedder = self._embedder or open_model(model_behind(self.known.model, self._model))
+                if self._embedder is None:
+                    path = model_behind(self.known.model, self._model, usual=self._usual_models)
+                    self._embedder = open_model(path)
             except InputError as error:
                 raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
             order = self._embedder.preparation_.channel_order(series.channels) or list(range(len(values)))
@@ -401,7 +405,8 @@ def open_workspace(
             say(f"Series: not at hand. {error}")
         classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say, map_kind)
-        workspace = ExplorerWorkspace(path.name, known, overview, given, series, theirs, model)
+        usual = places_of_model(path, known.source)
+        workspace = ExplorerWorkspace(path.name, known, overview, given, series, theirs, model, usual)
     say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")
     return workspace
 

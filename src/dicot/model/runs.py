@@ -1,5 +1,6 @@
 """Pretraining into a folder: a run that can be killed, repeated and resumed by the same call."""
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ CHECKPOINT = "checkpoint.safetensors"
 RESOLVED = {"preset", "method", "method_params", "recipe", "steps"} | {
     name for name, (group, _) in PLACES.items() if group == "recipe" or name in FEATURES
 }
+
+
+class OtherModelError(InputError):
+    """A folder holds a model that this run would not end with."""
 
 
 def pretrain_into(
@@ -59,13 +64,17 @@ def pretrain_into(
             model.take_part(train, labels, checkpoint=checkpoint)
             return ""
         watch = None if memory is None else _watch(memory, model, train)
+        started = time.perf_counter()
         model.fit(train, labels, checkpoint=checkpoint, on_step=watch, minutes=minutes)
+        seconds = time.perf_counter() - started
         model.save_pretrained(folder)
         checkpoint.remove()  # only now: until the model is saved the run can still be lost
     history = model.history_
-    trained = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}, " if history.loss else ""
+    if not history.loss:
+        return f"fitted in {seconds:.1f} s, nothing was trained. Wrote {folder}"
     how = "resumed and finished" if checkpoint.resumed else "trained"
-    return f"{how}: {trained}{history.seconds:.1f} s. Wrote {folder}"
+    steps = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}"
+    return f"{how}: {steps}, {history.seconds:.1f} s. Wrote {folder}"
 
 
 def _watch(memory: int, model: TimeSeriesEmbedder, train: Cases) -> OnStep:
@@ -120,7 +129,7 @@ def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
     card = data_card(used.method, train, train.fingerprint())
     wanted = (method_name(used.method), used.params, used.recipe.to_dict(), used.features, card)
     if _plain(saved, there) != _plain(model, wanted):
-        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+        raise OtherModelError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
     return True
 
 

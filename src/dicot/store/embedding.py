@@ -60,6 +60,14 @@ def _embed_unit(
     finish_unit(folder, unit, shards, note)
 
 
+class FittedModel(NamedTuple):
+    """A model that was fitted to the recordings which it embeds."""
+
+    embed: Callable[[Windows], Array]
+    hash: str
+    at: str  # the folder where it is kept
+
+
 class EmbeddingRun(NamedTuple):
     """What a run over recordings did."""
 
@@ -74,7 +82,7 @@ class EmbeddingRun(NamedTuple):
 
 
 def embed_recordings(
-    embed: Callable[[Windows], Array],
+    embed: Callable[[Windows], Array] | None,
     model: str,
     out: Path,
     data: Source,
@@ -85,12 +93,14 @@ def embed_recordings(
     like: tuple[tuple[str, ...], float | None] | None = None,
     more: Callable[[Array], Mapping[str, Array]] = lambda vectors: {},
     allowance: Allowance | None = None,
+    fit: Callable[[RecordingStream], FittedModel] | None = None,
 ) -> EmbeddingRun:
     """Cut recordings into windows, embed them and write vectors that know their place.
 
     Parameters
     ----------
     embed : windows -> vectors (N, F), by the model whose hash is `model` and which is at `model_at`
+    fit : makes these three of the recordings, where the model is fitted to them; not for what is appended
     data, options : recordings, and fields of a Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
     like : channels and rate that recordings must have; without it, those of what is appended to, or of each other
@@ -116,6 +126,9 @@ def embed_recordings(
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
                 allowance=allowance,
             )
+        if fit is not None:
+            embed, model, model_at = fit(stream)
+        assert embed is not None
         cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
         places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
@@ -211,6 +224,9 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
     if held.model != model:
         raise InputError(f"{out} was made by the model {held.model[:12]}, and this one is {model[:12]}. {AGAIN}")
     was, now = Reading.from_dict(held.options).to_dict(), reading.to_dict()
+    for said in (was, now):
+        if said.get("channels") is None and held.channels is not None:
+            said["channels"] = list(held.channels)  # all that the recordings had: a model names them where nobody does
     for key in sorted((was.keys() | now.keys()) - {"window", "stride"}):  # these two are compared in time steps
         if was.get(key) != now.get(key):
             raise InputError(f"{out} was made with {key}={was.get(key)}; now {key}={now.get(key)}. {AGAIN}")

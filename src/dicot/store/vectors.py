@@ -190,6 +190,19 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
     return vectors
 
 
+def read_source(path: Path) -> MadeOf | None:
+    """Read what vectors were made of, without the vectors themselves; None where the file does not say it."""
+    with naming(path):
+        if path.is_dir():
+            return made_of(Store(path))
+        if path.suffix == ".parquet":
+            with open_parquet(path) as file:
+                text = (file.schema_arrow.metadata or {}).get(SOURCE.encode())
+            return None if text is None else _source(text.decode("utf-8", "replace"))
+        arrays = load_npz(path, [SOURCE])
+        return _source(str(arrays[SOURCE])) if SOURCE in arrays else None
+
+
 def are_vectors(path: str | Path) -> bool:
     """Tell vectors from series: by what wrote the file, or by a column or array that looks like vectors."""
     path = Path(path)

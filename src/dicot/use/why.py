@@ -7,14 +7,14 @@ been measured: the encoder would see the jumps of a mean, or the calm of a strai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, ModelFileError, did_you_mean
 from dicot.data.cases import Array
 from dicot.data.labels import as_text, labelled
 from dicot.model.box import BOX, in_box
@@ -150,16 +150,27 @@ def nearest_labelled(x: Array, row: int, labels: Array, leave_out: Any = ()) -> 
     return rows[order].tolist(), away[order].tolist()
 
 
-def model_behind(made: str | None, named: str | Path | None = None) -> Path:
-    """Find the model that made vectors with this hash: the one that is named, or else one in the box."""
-    for path in map(in_box, BOX if named is None else [named]):
-        if path.exists() and (made == hash_of(path) or (made is None and named is not None)):
+def model_behind(made: str | None, named: str | Path | None = None, *, usual: Sequence[str | Path] = ()) -> Path:
+    """Find the model that made vectors with this hash: the one that is named, or else a usual one or one in the box."""
+    for path in map(in_box, [*usual, *BOX] if named is None else [named]):
+        if not path.exists():
+            continue
+        try:
+            is_behind = made == hash_of(path) or (made is None and named is not None)
+        except ModelFileError:
+            if named is not None:
+                raise
+            continue  # damaged, or a folder of something else
+        if is_behind:
             return path
+
     which = "do not say which model made them" if made is None else f"were made by the model {made[:12]}"
-    if named is None:
-        which += ". It does not come with dicot."
-    else:
+    if named is not None:
         which += f", and {named} is another one." if in_box(named).exists() else f", and there is none at {named}."
+    elif usual:
+        which += f", which is not at {usual[0]}."
+    else:
+        which += ". It does not come with dicot."
     raise InputError(f"The vectors {which} Name the model that embedded them (--model).")
 
 
