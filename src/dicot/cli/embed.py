@@ -134,11 +134,10 @@ def embed_recorded(
 
 
 def _embed_corpus(model: ChosenModel, corpus: "Corpus", out: Path) -> None:
-    from dicot.model.default import sample_corpus
     from dicot.store.embedding import made_of_corpus
     from dicot.store.vectors import COLUMNS, RowFile, write_vectors
 
-    embedder = model.embedder(lambda: sample_corpus(corpus))
+    embedder = model.for_corpus(corpus)
     vectors = embedder.transform_into(corpus, partial(RowFile, out), layout="nct").read()
     about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
     write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model.path)))
@@ -160,7 +159,6 @@ def embed_shards(
     from dicot.core.device import gpu_memory_of, limited_memory
     from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
     from dicot.core.processes.cluster import joined
-    from dicot.model.default import sample_corpus
     from dicot.store.embedding import OnCluster, embed_corpus
 
     if ray is None and (wrong := [name for name in ON_RAY if name in run]):
@@ -176,7 +174,7 @@ def embed_shards(
             refuse_beyond(budget, need, what, remedy)
 
     look(TORCH + 3 * max(shard.bytes for shard in corpus.shards), f"A shard of {corpus.name}")
-    embedder = model.embedder(lambda: sample_corpus(corpus))
+    embedder = model.for_corpus(corpus)
     asked: dict[str, Any] = {"model_hash": hash_of(model.path), "overwrite": overwrite, "on_shard": look}
     if ray is None:
         with limited_memory(device, on_gpu):
@@ -195,7 +193,6 @@ def embed_shards(
 def _embed_cases(model: ChosenModel, source: DataSource, out: Path) -> None:
     from dicot.core.storage import only_writer
     from dicot.data.datasets import load_parts
-    from dicot.model.default import sample_cases
     from dicot.store.vectors import MadeOf, RowFile, write_vectors
 
     data, options = source.data, source.options
@@ -203,10 +200,9 @@ def _embed_cases(model: ChosenModel, source: DataSource, out: Path) -> None:
     if embedder is not None:
         options = source.as_fitted(embedder)
     contents = load_parts(data, **options)
-    first_part = next(iter(contents.values()))
     with only_writer(out):
         if embedder is None:
-            embedder = model.embedder(lambda: sample_cases(first_part, model.missing), unequal="pad")
+            embedder = model.fit_to_cases(next(iter(contents.values())))
         parts = {}
         for part, cases in contents.items():
             if cases.about:

@@ -12,10 +12,12 @@ from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data import Windows
+    from dicot.data.readers import Content
     from dicot.data.stream import RecordingStream
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.embedding import FittedModel
+    from dicot.store.folder import Corpus
 
 DEFAULT = "instant"  # the preset that is fitted on DATA where no model is named
 
@@ -32,10 +34,19 @@ class ChosenModel:
     missing: str | None = None
     overwrite: bool = False  # a model that was fitted to other windows
 
-    def embedder(self, draw: "Callable[[], Windows]", unequal: str = "error") -> "TimeSeriesEmbedder | OnnxEmbedder":
-        """Load the model; the default is fitted before, to the windows that `draw` gives."""
+    def for_corpus(self, corpus: "Corpus") -> "TimeSeriesEmbedder | OnnxEmbedder":
+        """Load the model, fitted before to windows of a corpus where it is the default."""
         if not self.is_there:
-            self._fit(draw(), unequal)
+            from dicot.model.default import sample_corpus
+
+            self._fit(sample_corpus(corpus))
+        return self.load(device=self.device)
+
+    def fit_to_cases(self, content: "Content") -> "TimeSeriesEmbedder | OnnxEmbedder":
+        """Fit the default to cases of a file or data set."""
+        from dicot.model.default import sample_cases
+
+        self._fit(sample_cases(content, self.missing), unequal="pad")
         return self.load(device=self.device)
 
     def fit_to_stream(self, stream: "RecordingStream") -> "FittedModel":
@@ -48,11 +59,11 @@ class ChosenModel:
         windows = sample_stream(stream)
         if windows is None:
             raise no_window(stream.cut.length, max(stream.lengths.values()))
-        self._fit(windows, "error")
+        self._fit(windows)
         embedder = self.load(device=self.device)
         return FittedModel(embedder.transform, hash_of(self.path), str(self.path.absolute()))
 
-    def _fit(self, windows: "Windows", unequal: str) -> None:
+    def _fit(self, windows: "Windows", unequal: str = "error") -> None:
         from dicot.model.default import fit_default
 
         how: dict[str, Any] = {"missing": self.missing, "unequal": unequal, "device": self.device}
