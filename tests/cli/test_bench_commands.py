@@ -61,7 +61,7 @@ def test_mistakes():
         (["bench", "smok"], "Did you mean 'smoke'"),
         (["bench", "ucr", "--seeds", "x"], "--seeds takes whole numbers from 0 to 4294967295"),
         (["bench", "ucr", "--seeds", "1,-1"], "--seeds takes whole numbers .*got '1,-1'"),
-        (["bench", "transfer", "--set", "scale=zscore"], 'scale must be None, "dataset", "case"'),
+        (["bench", "transfer", "--set", "scale=zscore"], "scale must be one of dataset, case"),
         (["bench", "ucr", "--set", "shedule=both"], "'schedule'"),
     ):
         with pytest.raises(DicotError, match=message):

@@ -40,18 +40,28 @@ def test_a_folder_becomes_vectors_without_a_model_and_with_suggested_windows(fol
 
 
 def test_a_folder_becomes_a_map_and_is_embedded_again_only_when_it_changed(folder: Path, tmp_path: Path) -> None:
-    page = ("--export", "page.html")
-    assert "Series: x, y" in dicot("explore", folder, *page) and '"n":' in Path("page.html").read_text()
+    pages = (f"page{number}.html" for number in range(9))
+
+    def explored(*words: object) -> str:
+        return dicot("explore", folder, *words, "--export", next(pages))
+
+    assert "Series: x, y" in explored() and '"n":' in Path("page0.html").read_text()
     out = tmp_path / "walks-vectors.npz"
     before = out.stat().st_mtime_ns
-    assert "up to date" in dicot("explore", folder, *page) and out.stat().st_mtime_ns == before
+    assert "up to date" in explored() and out.stat().st_mtime_ns == before
     write(folder / "tuesday.csv", 900)
-    said = dicot("explore", folder, *page)
+    said = explored()
     assert "Windows of 4s, as in walks-vectors.npz" in said and out.stat().st_mtime_ns > before
-    assert "Windows" not in dicot("explore", folder, "--window", "2s", *page)
+    assert "made anew" in said and "Labels given by hand stay" in said
+    with pytest.raises(InputError, match=r"window=4s; now stride=50%, window=2s.*explore walks-vectors\.npz.*--over"):
+        explored("--window", "2s")
+    assert "Windows" not in explored("--window", "2s", "--overwrite")
     assert read_vectors(out).source.n_times == 100
+    (folder / "tuesday.csv").unlink()
+    with pytest.raises(InputError, match="has windows of tuesday"):
+        explored("--window", "2s")
     with pytest.raises(InputError, match="--data is for vectors"):
-        dicot("explore", folder, "--data", folder, *page)
+        explored("--data", folder)
 
 
 def test_vectors_lie_outside_of_the_recordings_and_replace_no_others(
@@ -64,15 +74,16 @@ def test_vectors_lie_outside_of_the_recordings_and_replace_no_others(
     (tmp_path / "other" / "walks").mkdir(parents=True)
     write(tmp_path / "other" / "walks" / "monday.csv")
     with pytest.raises(InputError, match="not made of other/walks"):
-        dicot("explore", "other/walks", "--export", "page.html")
+        dicot("explore", "other/walks", "--export", "other.html")
 
 
 def test_cases_become_a_map(folder: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez("cases.npz", X=rng.normal(size=(12, 2, 40)))
     assert "12 cases -> 1024" in dicot("explore", "cases.npz", "--export", "page.html")
-    assert "synthetic test: 90 cases" in dicot("explore", "synthetic", "--export", "page.html")
-    assert "up to date" in dicot("explore", "synthetic", "--export", "page.html")
+    assert "synthetic test: 90 cases" in dicot("explore", "synthetic", "--export", "page1.html")
+    assert "up to date" in dicot("explore", "synthetic", "--export", "page2.html")
+    assert "made anew" in dicot("explore", "cases.npz", "--export", "page3.html")
 
 
 def killed_in_the_last_step(method: object, batch: object, progress: float) -> None:
@@ -99,8 +110,8 @@ def test_a_pool_of_ones_own_becomes_a_model_for_any_series(folder: Path, monkeyp
     assert "resumed and finished" in dicot(*words) and Path("own/model.safetensors").read_bytes() == weights
     assert "-> 512 features" in dicot("embed", "own", folder, "--out", "v.npz", "--device", "cpu")
     with pytest.raises(InputError, match="NaN in case 0"):
-        dicot("embed", "own", "gaps.npz", "--out", "v.npz", "--device", "cpu")
-    dicot("embed", "own", "gaps.npz", "--set", "missing=interpolate", "--out", "v.npz", "--device", "cpu")
+        dicot("embed", "own", "gaps.npz", "--out", "w.npz", "--device", "cpu")
+    dicot("embed", "own", "gaps.npz", "--set", "missing=interpolate", "--out", "w.npz", "--device", "cpu")
     small = TimeSeriesEmbedder(preset="instant", dim=16, device="cpu")
     assert small.fit(rng.normal(size=(20, 3, 50)), initial="own").transform(gaps[2:]).shape[0] == 3
     dicot("pretrain", "ItalyPowerDemand", "--out", "plain", "--device", "cpu")

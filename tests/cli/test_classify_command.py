@@ -54,7 +54,7 @@ def test_predictions_and_accuracy_are_those_of_the_library(tmp_path: Path) -> No
     chances = np.array([[float(row["p_run"]), float(row["p_walk"])] for row in got])
     np.testing.assert_array_equal(chances, model.label_distributions_)
     before = out.read_bytes()
-    dicot("classify", vectors, "--labels", tmp_path / "labels.csv", "--out", out)
+    dicot("classify", vectors, "--labels", tmp_path / "labels.csv", "--out", out, "--overwrite")
     assert out.read_bytes() == before, "the exported table says the same as the store"
 
 
@@ -140,8 +140,8 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     for words, message in (
         (["v.npz"], r"v\.npz holds no labels.*--labels"),
         (["bare.npz", "--labels", "l.csv"], r"bare\.npz: it does not say recording"),
-        (["v.npz", "--labels", "gone.csv"], r"no table of labels at .*gone\.csv"),
-        (["v.npz", "--labels", "gone.sqlite"], r"no label store at .*gone\.sqlite"),
+        (["v.npz", "--labels", "gone.csv"], r"There is no file .*gone\.csv"),
+        (["v.npz", "--labels", "gone.sqlite"], r"There is no file .*gone\.sqlite"),
         (["amounts.npz"], r"amounts\.npz: Unknown label type: continuous"),
         (["v.npz", "--labels", "l.csv", "--out", "p.txt"], r"'\.txt'; write"),
     ):

@@ -13,6 +13,7 @@ from tests.commands import dicot
 
 from dicot import __version__
 from dicot.cli import main, plain_warnings
+from dicot.cli.exitcodes import ERROR, WRONG_CALL
 from dicot.core.errors import DicotError, DicotWarning
 from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -40,7 +41,7 @@ def test_pretrain_then_embed(tmp_path, data, waves):
         assert np.array_equal(arrays["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
         assert np.array_equal(arrays["y"], waves.y)
     with pytest.raises(DicotError, match="'bf8'.*bf16, float32, tf32"):
-        dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--set", "precision=bf8")
+        dicot("embed", tmp_path / "model", data, "--out", tmp_path / "other.npz", "--set", "precision=bf8")
 
 
 def test_an_unknown_option_is_answered_with_the_setting(tmp_path, data):
@@ -128,7 +129,7 @@ def test_one_case_per_row(tmp_path):
     with pytest.raises(DicotError, match="header"):
         dicot(*embed)
     assert "2 cases ->" in dicot(*embed, "--set", "header=false")
-    assert "1 cases ->" in dicot(*embed, "--set", "header=true")
+    assert "1 cases ->" in dicot(*embed, "--overwrite", "--set", "header=true")
 
 
 def test_evaluate_writes_table_report_and_model(tmp_path):
@@ -193,36 +194,44 @@ def test_what_was_registered_is_listed_even_without_a_docstring(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "message", "code"),
     [
-        (["list", "encoder"], "'encoders'"),
-        (["pretrain", "GunPont", "--out", "m"], "'GunPoint'"),
-        (["pretrain", "synthetic", "--out", "m", "--method", "di-cot"], "'dicot'"),
-        (["pretrain", "none.npz", "--out", "m"], "none.npz"),
-        (["pretrain", "empty", "--out", "m", "--set", "layout=ntc"], "empty"),
-        (["pretrain", "synthetic", "--out", "m", "--set", "k"], "name=value"),
-        (["pretrain", "synthetic", "--out", "m", "--method", "dicot", "--set", "temprature=1"], "'temperature'"),
-        (["pretrain", "synthetic", "ItalyPowerDemand", "--out", "m"], "--universal"),
-        (["pretrain", "synthetic", "synthetic", "--universal", "--out", "m"], "twice"),
-        (["pretrain", "synthetic", "--universal", "--method", "dicot", "--out", "m"], "--method"),
-        (["pretrain", "synthetic", "--universal", "--set", "k=3", "--out", "m"], "'k'"),
-        (["pretrain", "synthetic", "--out", "m", "--set", "batchsize=1"], "'batch_size'"),
-        (["pretrain", "synthetic", "--out", "m", "--label", "y"], "synthetic"),
-        (["pretrain", "synthetic", "--out", "m", "--set", "family=uae"], "uae"),
-        (["pretrain", "synthetic", "--out", "m", "--set", "dim=0"], "dim must be"),
-        (["pretrain", "synthetic", "--out", "m", "--steps", "-1"], "steps must be"),
-        (["pretrain", "gaps.npz", "--out", "m"], "missing"),
-        (["embed", "nowhere", "synthetic", "--out", "v.npz"], "nowhere"),
-        (["embed", "empty", "--out", "v.npz"], "empty"),
-        (["embed", "a.csv", "b.csv", "c.csv", "--out", "v.npz"], "quotes"),
-        (["explore", "empty", "--export", "page.html"], "empty"),
-        (["evaluate", "synthetic", "--protocols", "liner"], "'linear'"),
-        (["evaluate", "synthetic", "--seeds", "one"], "--seeds"),
-        (["explore", "v.npz", "--set", "smaple=3"], "'sample'"),
+        (["list", "encoder"], "'encoders'", WRONG_CALL),
+        (["pretrain", "GunPont", "--out", "m"], "'GunPoint'", ERROR),
+        (["pretrain", "synthetic", "--out", "m", "--method", "di-cot"], "'dicot'", WRONG_CALL),
+        (["pretrain", "none.npz", "--out", "m"], "none.npz", ERROR),
+        (["pretrain", "empty", "--out", "m", "--set", "layout=ntc"], "empty", ERROR),
+        (["pretrain", "synthetic", "--out", "m", "--window", "ten"], "window must be", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--device", "gpu"], "--device takes", WRONG_CALL),
+        (["outliers", "gaps.npz", "--alarm", "5"], "share between 0 and 1", WRONG_CALL),
+        (["search", "gaps.npz", "--like", "1", "--metric", "cosin"], "cosine or euclidean", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--set", "k"], "name=value", WRONG_CALL),
+        (
+            ["pretrain", "synthetic", "--out", "m", "--method", "dicot", "--set", "temprature=1"],
+            "'temperature'",
+            WRONG_CALL,
+        ),
+        (["pretrain", "synthetic", "ItalyPowerDemand", "--out", "m"], "--universal", WRONG_CALL),
+        (["pretrain", "synthetic", "synthetic", "--universal", "--out", "m"], "twice", WRONG_CALL),
+        (["pretrain", "synthetic", "--universal", "--method", "dicot", "--out", "m"], "--method", WRONG_CALL),
+        (["pretrain", "synthetic", "--universal", "--set", "k=3", "--out", "m"], "'k'", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--set", "batchsize=1"], "'batch_size'", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--label", "y"], "synthetic", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--set", "family=uae"], "uae", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--set", "dim=0"], "dim must be", WRONG_CALL),
+        (["pretrain", "synthetic", "--out", "m", "--steps", "-1"], "--steps", WRONG_CALL),
+        (["pretrain", "gaps.npz", "--out", "m"], "missing", ERROR),
+        (["embed", "nowhere", "synthetic", "--out", "v.npz"], "nowhere", ERROR),
+        (["embed", "empty", "--out", "v.npz"], "empty", ERROR),
+        (["embed", "a.csv", "b.csv", "c.csv", "--out", "v.npz"], "quotes", WRONG_CALL),
+        (["explore", "empty", "--export", "page.html"], "empty", ERROR),
+        (["evaluate", "synthetic", "--protocols", "liner"], "'linear'", WRONG_CALL),
+        (["evaluate", "synthetic", "--seeds", "one"], "--seeds", WRONG_CALL),
+        (["explore", "v.npz", "--set", "smaple=3"], "'sample'", WRONG_CALL),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_mistakes_end_with_exit_code_one_and_a_sentence(words, message, monkeypatch, capsys, tmp_path, waves):
+def test_mistakes_end_with_an_exit_code_and_a_sentence(words, message, code, monkeypatch, capsys, tmp_path, waves):
     monkeypatch.chdir(tmp_path)
     waves.x[0, 0, 3] = np.nan
     np.savez("gaps.npz", X=waves.x)
@@ -230,7 +239,7 @@ def test_mistakes_end_with_exit_code_one_and_a_sentence(words, message, monkeypa
     monkeypatch.setattr(sys, "argv", ["dicot", *words])
     with pytest.raises(SystemExit) as caught:
         main()
-    assert caught.value.code == 1
+    assert caught.value.code == code
     assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "gaps.npz"]  # nothing is left half-written
 

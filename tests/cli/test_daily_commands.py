@@ -109,16 +109,16 @@ def test_a_page_tells_what_changed_and_the_exit_code_alarms(made: Path, tmp_path
     out, page = tmp_path / "odd.parquet", tmp_path / "page.html"
     odd = record(tmp_path / "odd", "tuvwxyz", fast=9.0, day=16)
     dicot("predict", made / "head.safetensors", odd, "--out", out)
-    call = ["monitor", made / "v.parquet", out, "--out", page, "--top", 2]
+    call = ["monitor", made / "v.parquet", out, "--out", page, "--overwrite", "--top", 2]
     said = dicot(*call, "--head", made / "head.safetensors", "--by", "week", code=4)
     assert "Changed: 2026-W12" in said and "was trained with" in said and "p classes" not in said
     text = page.read_text()
     assert "Changed: 2026-W12" in text and text.count("<li>") >= 2 and "data:image/svg+xml" in text
-    assert "No change" in dicot("monitor", made / "v.parquet", made / "v.parquet", "--out", page)
+    assert "No change" in dicot("monitor", made / "v.parquet", made / "v.parquet", "--out", page, "--overwrite")
     people = tmp_path / "people.parquet"  # a recording that nobody told a group of is no group
     table = pd.read_parquet(made / "v.parquet")
     table.assign(group=np.where(table.recording < "e", "ann", "bob")).to_parquet(people)
-    said = dicot("monitor", people, out, "--out", page, "--top", 0, code=4)
+    said = dicot("monitor", people, out, "--out", page, "--overwrite", "--top", 0, code=4)
     assert "Only one of the files has groups" in said and "comparisons of recordings" in said
     bare = tmp_path / "bare.npz"
     np.savez(bare, X=read_vectors(out).x)

@@ -105,7 +105,7 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
         (["one.npz", "--reference", "other.npz"], r"other\.npz and .*one\.npz were made by different models"),
         (["nan.npz"], r"nan\.npz: the vector of row 3 holds NaN"),
         (["v.npz", "--reference", "few.npz"], r"few\.npz: The reference part has 4"),
-        (["v.npz", "--alarm", "2"], "between 0 and 1; got 2"),
+        (["v.npz", "--alarm", "2"], "between 0 and 1, such as 0.05; got 2"),
         (["gone.npz"], r"There is no file .*gone\.npz"),
     ):
         named = [str(tmp_path / word) if word.endswith(".npz") else word for word in words]

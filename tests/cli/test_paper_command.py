@@ -23,7 +23,7 @@ def call(tmp_path, waves, monkeypatch):
     monkeypatch.setitem(SUITES, "knn", lambda options: paper_suites.knn(replace(options, contenders=controls)))
     narrow = ["--only", "table11", "--device", "cpu"]
     narrow += [word for one in ("sets=waves.npz", "seeds=1", "workers=1") for word in ("--set", one)]
-    return ["paper", "--run", *narrow]
+    return ["paper", "--run", "--overwrite", *narrow]
 
 
 def test_what_is_missing_is_run_once_and_shown(call):
@@ -75,7 +75,7 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     monkeypatch.setattr("dicot.use.projection.read_maps", lambda path: SimpleNamespace(data_set="waves.npz"))
     monkeypatch.setattr("dicot.judge.bench.ledger.read_contents", lambda path: ([], []))
     monkeypatch.setattr("dicot.judge.bench.ledger.read_records", lambda *words: ([], []))
-    call = ["paper", "--run", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
+    call = ["paper", "--run", "--overwrite", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
     assert "Maps of waves.npz would be written to out/maps.npz" in dicot(*call, "--dry-run")
     assert not called and not Path("out").exists()
     dicot(*call, "--set", "steps=3")

@@ -89,9 +89,21 @@ def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None
     np.testing.assert_allclose(vectors.end[:3], [2, 3, 4])
     np.testing.assert_array_equal(vectors.x[:19], vectors.x[19:])  # the recordings are the same
     with pytest.raises(InputError, match="X has the channels x; this model was fitted on y"):
-        dicot("embed", model, folder, "--window", "2s", "--channels", "x", "--out", out, "--device", "cpu")
+        dicot(
+            "embed",
+            model,
+            folder,
+            "--window",
+            "2s",
+            "--channels",
+            "x",
+            "--out",
+            model.parent / "other.npz",
+            "--device",
+            "cpu",
+        )
     with pytest.raises(InputError, match=r"X has 25 time steps per second; this model was fitted on 50.*rate"):
-        dicot("embed", model, folder, *cut, "--set", "rate=25", "--out", out, "--device", "cpu")
+        dicot("embed", model, folder, *cut, "--set", "rate=25", "--out", model.parent / "other.npz", "--device", "cpu")
     for words, message in (
         (["--stride", "1s"], "Give --window too"),
         (["--window", "2s", "--set", "case=id"], "case is for files of cases"),
@@ -187,9 +199,9 @@ def test_columns_of_a_long_table_are_put_in_order(tmp_path: Path) -> None:
     dicot("pretrain", tmp_path / "a.csv", *table, "--out", tmp_path / "model", *SMALL)
     made = []
     for name in ("a", "b"):
-        embed = ["embed", tmp_path / "model", tmp_path / f"{name}.csv", *table, "--out", tmp_path / "v.npz"]
+        embed = ["embed", tmp_path / "model", tmp_path / f"{name}.csv", *table, "--out", tmp_path / f"{name}.npz"]
         dicot(*embed, "--device", "cpu")
-        made.append(read_vectors(tmp_path / "v.npz").x)
+        made.append(read_vectors(tmp_path / f"{name}.npz").x)
     np.testing.assert_array_equal(*made)
     (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text().replace("id,t,y", "id,t,z"))
     with pytest.raises(InputError, match=r"'y'"):
@@ -226,15 +238,15 @@ def test_what_was_found_is_drawn(tmp_path: Path) -> None:
     text = page.read_text()
     assert f"Wrote {page}" in said and text.count("<svg") == 4 and text.count("<path") == 8
     assert text.count('class="marked"') == 1 and "monday @ 4" in text
-    said = dicot("outliers", out, "-k", "2", "--top", "5", "--plot", page)
+    said = dicot("outliers", out, "-k", "2", "--top", "5", "--plot", page, "--overwrite")
     text = page.read_text()
     assert text.count("<svg") == 5 and text.count("p <b>0.") + text.count("p <b>1.") == 5
     folder.rename(tmp_path / "moved")
     before = page.read_bytes()
     with pytest.raises(InputError, match=r"There is no .*--data"):
-        dicot("search", out, "--like", "0", "--plot", page)
+        dicot("search", out, "--like", "0", "--plot", page, "--overwrite")
     assert page.read_bytes() == before
-    dicot("search", out, "--like", "0", "--plot", page, "--data", tmp_path / "moved")
+    dicot("search", out, "--like", "0", "--plot", page, "--overwrite", "--data", tmp_path / "moved")
     for words, message in (
         (["--data", "x"], "--data is for --plot"),
         (["--plot", "page.png"], r"'\.png'; a page is an \.html"),

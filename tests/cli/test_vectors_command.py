@@ -44,7 +44,7 @@ def test_a_subset_finds_its_series_and_takes_what_is_new(made: Path, tmp_path: P
     place = f"row,recording,start,end\n0,sit_bob,{whole.start[1]},{whole.end[1]}\n"  # a page counts its rows anew
     for text, rows in ((place, [whole.recording.tolist().index("sit_bob") + 1]), ("row\n4\n2\n", [2, 4])):
         table.write_text(text)
-        dicot("vectors", "select", made, "--rows", table, "--out", out)
+        dicot("vectors", "select", made, "--rows", table, "--out", out, "--overwrite")
         np.testing.assert_array_equal(read_vectors(out).x, whole.x[rows])
 
 

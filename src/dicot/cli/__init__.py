@@ -16,7 +16,7 @@ from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.events import events
-from dicot.cli.exitcodes import ERROR, INTERRUPTED, LOST_PROCESS
+from dicot.cli.exitcodes import ERROR, INTERRUPTED, LOST_PROCESS, WRONG_CALL
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
@@ -35,7 +35,7 @@ from dicot.cli.stream import stream
 from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
-from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
+from dicot.core.errors import DicotError, DicotWarning, LostWorkerError, WrongCallError
 from dicot.core.processes.launcher import find_place, is_launched
 from dicot.core.storage import cannot_use
 
@@ -109,6 +109,8 @@ def main() -> None:
         if is_launched():
             sys.exit(LOST_PROCESS)
         _fail(str(error), LOST_PROCESS if find_place().world > 1 else ERROR)
+    except WrongCallError as error:
+        _fail(str(error), WRONG_CALL)
     except DicotError as error:
         _fail(str(error))
     except OSError as error:  # of a file that the library itself does not write, such as the screen's

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dicot.cli.options import warn
+from dicot.cli.options import checking_options, warn
 from dicot.core.errors import InputError, lookup
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def judged(features: str | None, path: Path, known: "Vectors", data: str | None,
     from dicot.use.features import BOTH, FEATURES, VECTOR, level_statistics
 
     if features is not None:
-        lookup(FEATURES, features, "--features")
+        with checking_options():
+            lookup(FEATURES, features, "--features")
     everything = np.arange(len(known))
     if features == VECTOR:
         return Judged(known, everything, VECTOR)

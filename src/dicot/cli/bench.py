@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_outputs
 from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def run(
     retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
     export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
+    overwrite: opt.Overwrite = False,
     set_: opt.Set = None,
 ) -> None:
     """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted.
@@ -57,6 +59,8 @@ def run(
     transfers (authors), family for files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1
     where a job failed or a data set could not be used; the others are run all the same.
     """
+    check_outputs(export, overwrite=overwrite, inputs=(ledger,))
+
     from dicot.judge.bench.ledger import Ledger, check_export, write_table
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs

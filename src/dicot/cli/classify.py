@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 from dicot.core.progress import Bar
@@ -21,6 +22,7 @@ def classify(
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the predictions.")] = None,
     save: Annotated[Path | None, typer.Option(help="A .safetensors for `dicot predict` and `dicot export`.")] = None,
     drawn: Annotated[bool, typer.Option("--drawn", help="Labelled windows were drawn, not chosen.")] = False,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Predict a label for every window of VECTORS from the labels of some, and say how often that may be right.
 
@@ -31,6 +33,10 @@ def classify(
     that has a label keeps it, with probability 1. The accuracy is about the others: labels are hidden and predicted,
     those of whole groups together, or else recordings, where there are some.
     """
+    check_inputs("vectors", vectors)
+    check_inputs("file", labels)
+    check_outputs(out, save, overwrite=overwrite, inputs=(vectors, labels))
+
     import numpy as np
 
     from dicot.core.errors import naming

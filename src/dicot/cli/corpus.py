@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_data
 from dicot.cli.sources import say_table
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 
 corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
 
@@ -22,7 +23,9 @@ def root() -> None:
 def build(
     sources: Annotated[list[str], typer.Argument(help="Folders, patterns, files or URLs of recordings.")],
     out: Annotated[Path, typer.Option(help="Folder for the corpus; a killed build continues there.")],
-    workers: Annotated[int | None, typer.Option(help="Processes; default: one per core, as memory allows.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; default: one per core, as memory allows.")
+    ] = None,
     skip_damaged: Annotated[bool, typer.Option("--skip-damaged", hidden=True)] = False,
     overwrite: opt.Overwrite = False,
     *,
@@ -39,12 +42,15 @@ def build(
     from dicot.store.build import build_corpus
     from dicot.store.folder import SCHEME
 
+    for name in sources:
+        if SCHEME not in name:
+            check_data(name)
     taken = said.take("time", "channels", "label", "group", "missing", *opt.CUTTING, "memory")
     options = _choices(sources) | taken
     said.rest()
     say_table([one for one in sources if SCHEME not in one], options)
     if "window" not in options:
-        raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")
+        raise WrongCallError("Say how long a window is: --window 2.56s, or 128 for time steps.")
     go_on = skip_damaged or said.allowance.bad_files
     done = build_corpus(sources, out, **options, workers=workers or cores(), skip_damaged=go_on, overwrite=overwrite)
     for source in done.corpus.damaged:

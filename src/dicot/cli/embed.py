@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.models import ChosenModel, default_model, model_to_append_with
-from dicot.cli.sources import DataSource, find_source, show_recordings
-from dicot.core.errors import InputError
+from dicot.cli.models import ChosenModel, default_model, hash_at, model_to_append_with
+from dicot.cli.paths import check_data, check_model
+from dicot.cli.sources import DataSource, corpus_at, find_source, show_recordings
+from dicot.core.errors import WrongCallError
 
 if TYPE_CHECKING:
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.embedding import EmbeddingRun
     from dicot.store.folder import Corpus
+    from dicot.store.vectors import MadeOf
 
 ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 
@@ -51,12 +53,30 @@ def embed(
     are those of MODEL, or what `dicot inspect` suggests. A run that was killed is continued by the same command. --set
     takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray actors, cpus_per_actor, gpus_per_actor.
     """
+    from dicot.core.storage import refuse_existing
     from dicot.model.box import in_box
+    from dicot.store.embedding import is_current
     from dicot.store.vectors import check_out
 
     named, data = _model_and_data(what, model)
+    if append and overwrite:
+        raise WrongCallError("--append adds to the file, and --overwrite replaces it. Give one of them.")
     reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
     said.rest()
+    check_data(data)
+    if named is not None:
+        check_model(in_box(named))
+    into_folder = not out.suffix and corpus_at(data) is not None  # a folder knows itself whether it may be replaced
+    if not into_folder:
+        check_out(out)
+        if run or ray:
+            settings = ", ".join([*run, *(["ray"] if ray else [])])
+            raise WrongCallError(f"{settings}: these are for a corpus and a folder as --out.")
+    # What is there may be what this call would write.
+    there = None
+    if not (into_folder or append or overwrite):
+        there = _vectors_of(data, out)
+
     missing = reading.get("missing")
     how |= opt.given(missing=missing)
     load: Callable[..., Any] = partial(load_embedder, verbose=Path(data).is_file(), **how)
@@ -72,24 +92,42 @@ def embed(
         chosen = ChosenModel(path, lambda device: embedder, here)
         usual_window = embedder.preparation_.n_times
     source = find_source(data, reading, usual_window, out if append else None, said.allowance)
-    if source.corpus is not None and not out.suffix:
+    if source.corpus is not None and into_folder:
         embed_shards(chosen, partial(load, chosen.path.absolute()), source.corpus, out, device, ray, overwrite, run)
         return
-    check_out(out)
-    if run or ray:
-        raise InputError(f"{', '.join([*run, *['ray'] * bool(ray)])}: these are for a corpus and a folder as --out.")
     if append and not source.recorded:
-        raise InputError(f"--append is for recordings; {data} is not read as such. Give --window, or leave it out.")
+        raise WrongCallError(f"--append is for recordings; {data} is not read as such. Give --window, or leave it out.")
+    if there is not None:
+        options = source.options if path is None else source.as_fitted(embedder)
+        model_hash = hash_at(chosen.path) or ""
+        if not is_current(there, model_hash, data, options, said.allowance):
+            refuse_existing(out, overwrite, "--append to add what is new, or choose another name")
+        typer.echo(f"{out} is up to date: these recordings, this model and these options gave it.")
+        return
     embed_source(chosen, source, out, append)
 
 
 def _model_and_data(what: list[str], option: str | None) -> tuple[str | None, str]:
     """Tell MODEL, where one is named, from DATA."""
     if len(what) > 2:
-        raise InputError(f"This takes MODEL and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes.")
+        raise WrongCallError(
+            f"This takes MODEL and DATA; got {len(what)} names. Put a pattern such as '*.csv' in quotes."
+        )
     if len(what) == 2 and option is not None:
-        raise InputError(f"The model is named twice: {what[0]} and --model {option}. Leave one out.")
+        raise WrongCallError(f"The model is named twice: {what[0]} and --model {option}. Leave one out.")
     return (what[0] if len(what) == 2 else option), what[-1]
+
+
+def _vectors_of(data: str, out: Path) -> "MadeOf | None":
+    """Say what the file that is there was made of, if it may be up to date; any other file is refused at once."""
+    from dicot.core.storage import refuse_existing
+    from dicot.store.vectors import source_of
+
+    made_of = source_of(out) if out.exists() else None
+    if made_of is None or made_of.kind != "recordings" or not made_of.is_of(data):
+        refuse_existing(out, overwrite=False)
+        return None
+    return made_of
 
 
 def embed_source(model: ChosenModel, source: DataSource, out: Path, append: bool = False) -> None:
@@ -162,9 +200,9 @@ def embed_shards(
     from dicot.store.embedding import OnCluster, embed_corpus
 
     if ray is None and (wrong := [name for name in ON_RAY if name in run]):
-        raise InputError(f"{', '.join(wrong)}: these go with --ray.")
+        raise WrongCallError(f"{', '.join(wrong)}: these go with --ray.")
     if ray is not None and "gpu_memory" in run:
-        raise InputError("gpu_memory limits this process; with --ray, gpus_per_actor says how many share a GPU.")
+        raise WrongCallError("gpu_memory limits this process; with --ray, gpus_per_actor says how many share a GPU.")
     on_gpu = gpu_memory_of(run.get("gpu_memory"), device)
     budget = memory_of(run["memory"]) if "memory" in run else None
     remedy = "Build the corpus with smaller shards, or allow more."
@@ -230,7 +268,7 @@ def load_embedder(
         features = {**(embedder.features or {}), **opt.given(precision=precision)}
         embedder.set_params(verbose=verbose, features=features)
     elif device not in ("auto", "cpu") or precision is not None:
-        raise InputError("A device and a precision are torch's; an .onnx file runs on the CPU. Leave them out.")
+        raise WrongCallError("A device and a precision are torch's; an .onnx file runs on the CPU. Leave them out.")
     else:
         from dicot.model.deployed import OnnxEmbedder
 

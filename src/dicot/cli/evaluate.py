@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_data, check_model, check_output_folder
 from dicot.cli.sources import DataSource, find_source
 from dicot.cli.tables import say, show_blocks
 from dicot.core import __version__
-from dicot.core.errors import InputError, lookup
-from dicot.core.storage import check_writable
+from dicot.core.errors import InputError, WrongCallError, lookup
 
 if TYPE_CHECKING:
     from dicot.data import Split, Windows
@@ -43,6 +43,7 @@ def evaluate(
     seeds: Annotated[str, typer.Option(help="Of training and of the draws of labelled cases, with commas.")] = "1",
     steps: opt.Steps = None,
     device: opt.Device = "auto",
+    overwrite: opt.Overwrite = False,
     *,
     said: opt.Settings,
 ) -> None:
@@ -52,6 +53,12 @@ def evaluate(
     takes, and: holdout, the share of cases to hold out where DATA has no test part; split_seed, which of them; subsets,
     per-seed or authors, which labelled cases are drawn.
     """
+    numbers = opt.seeds_in(seeds)
+    check_data(data)
+    if model is not None:
+        check_model(model)
+    check_output_folder(out, overwrite=overwrite)
+
     from dicot.judge.evaluation import distinct, saved, with_controls
     from dicot.judge.evaluation import evaluate as score
     from dicot.judge.protocols import PROTOCOLS, every_protocol
@@ -60,13 +67,12 @@ def evaluate(
     from dicot.judge.report.verdict import verdict
 
     names = PROTOCOLS if protocols == "all" else opt.names_in(protocols)
-    chosen = [lookup(every_protocol(), name, "protocol")() for name in names]
-    numbers = opt.seeds_in(seeds)
+    with opt.checking_options():
+        chosen = [lookup(every_protocol(), name, "protocol")() for name in names]
     reading, settings = said.take(*opt.READING), said.take_model()
     run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets")}
     if out is not None:  # before anything is trained for it
         need_packages()
-        check_writable(out, folder=True)
     source = find_source(data, reading, allowance=said.allowance)
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     fitted: Any = None
@@ -79,7 +85,7 @@ def evaluate(
 
         wrong = [*settings, *opt.given(method=method, preset=preset, steps=steps, scale=reading.get("scale"))]
         if wrong:
-            raise InputError(
+            raise WrongCallError(
                 f"A saved model brings its own settings, and its controls take them too; got {', '.join(wrong)}. Leave "
                 "that out, or leave out --model to train one."
             )
@@ -142,7 +148,7 @@ def _load(
     elif "label" in source.options:
         whole = Split(source.windows(), name=Path(source.data).expanduser().resolve().name)
     else:
-        raise InputError(f"Recordings of {source.data} are scored by labels. Name their column with --label.")
+        raise WrongCallError(f"Recordings of {source.data} are scored by labels. Name their column with --label.")
     split, warning, column = whole, "", source.options.get("group")
     if split.test is None:
         parts = hold_out(whole.train, holdout, split_seed, column=column)
@@ -174,14 +180,16 @@ def _trained(
         names = [one.method if one.name == PAPER.name else one.name for one in presets]
         kinds = [one.method for one in presets]
     elif len(presets) > 1:
-        raise InputError(f"--method is for one preset; got {', '.join(one.name for one in presets)}. Leave one out.")
+        raise WrongCallError(
+            f"--method is for one preset; got {', '.join(one.name for one in presets)}. Leave one out."
+        )
     else:
         names = kinds = list(METHODS) if methods == "all" else list(opt.names_in(methods))
         settings = {**settings, "preset": presets[0].name}
     params = said.rest([METHODS[kind] for kind in kinds if kind in METHODS])
     rivals = RIVALS if methods is None and find_spec("aeon") is not None else ()
     if params and len(names) > 1:
-        raise InputError(
+        raise WrongCallError(
             f"{', '.join(params)}: a setting of one method, and there are {', '.join(names)}. Name one with --method "
             "or --preset."
         )

@@ -7,6 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.behind import judged
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -17,18 +18,23 @@ def events(
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the events that are found.")],
     labels: opt.Labels = None,
     known_only: Annotated[bool, typer.Option("--known-only", help="Windows without a label are not ordinary.")] = False,
-    alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
+    alarms: Annotated[float, typer.Option(min=0, help="Hits per hour of ordinary time that are allowed.")] = 1.0,
     features: opt.Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     plot: opt.Plot = None,
     data: opt.Series = None,
     strict: opt.Strict = False,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Find events in VECTORS that are like the few windows with LABEL.
 
     A window is scored by how much nearer it lies to the examples than to ordinary windows: those with another label
     and, unless --known-only, those without one. Windows above the threshold that overlap or touch are one event.
     """
+    check_inputs("vectors", vectors)
+    check_inputs("file", labels)
+    check_outputs(out, plot, overwrite=overwrite, inputs=(vectors, labels))
+
     import numpy as np
 
     from dicot.core.errors import did_you_mean, naming

@@ -1,6 +1,7 @@
 """dicot explore: a map of all windows in a browser, to look at, search and label."""
 
 import glob
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,9 +10,10 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.embed import embed_shards, embed_source, hash_of, load_embedder
-from dicot.cli.models import ChosenModel, default_model
+from dicot.cli.models import ChosenModel, default_model, hash_at
+from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs
 from dicot.cli.sources import find_source
-from dicot.core.errors import InputError, lookup
+from dicot.core.errors import InputError, WrongCallError, lookup
 
 if TYPE_CHECKING:
     from dicot.data.allowance import Allowance
@@ -42,6 +44,7 @@ def explore(
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     export: Annotated[Path | None, typer.Option(help="Write a page to send, and serve nothing.")] = None,
+    overwrite: opt.Overwrite = False,
     *,
     said: opt.Settings,
 ) -> None:
@@ -61,16 +64,21 @@ def explore(
     options, sample = said.take(*opt.READING), said.take("sample").get("sample")
     said.rest()
     # What can be refused is refused before the map is made, which takes minutes.
-    lookup(LANDMARKS, map_kind, "map")
+    with opt.checking_options():
+        lookup(LANDMARKS, map_kind, "map")
+    check_inputs("file", *(labels or [])[1:])  # the first is made where it is not there
+    check_outputs(export, overwrite=overwrite, inputs=(Path(what), *(labels or [])))
     assets = load_assets()
     if sample is not None and export is None:
-        raise InputError("sample is for --export; the page that is served shows all windows. Leave it out.")
+        raise WrongCallError("sample is for --export; the page that is served shows all windows. Leave it out.")
     if are_vectors(what):
         vectors, rate = Path(what), options.pop("rate", None)
     elif data is not None:
-        raise InputError(f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out.")
+        raise WrongCallError(
+            f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out."
+        )
     else:
-        vectors, options, rate = _embedded(what, options, model, said.allowance), {}, None
+        vectors, options, rate = _embedded(what, options, model, overwrite, said.allowance), {}, None
     opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
     given = labels or []
     opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
@@ -89,11 +97,17 @@ def explore(
     typer.echo("Stopped.")
 
 
-def _embedded(data: str, reading: dict[str, Any], named: Path | None, allowance: "Allowance") -> Path:
-    """Embed DATA with the model that is named, or else the default, and return the file; one up to date is used."""
+def _embedded(data: str, reading: dict[str, Any], named: Path | None, overwrite: bool, allowance: "Allowance") -> Path:
+    """Embed DATA with the model that is named, or else the default, and return the file.
+
+    A file that is up to date is used. One whose recordings have changed is made anew where nothing is lost by it.
+    """
     from dicot.model.box import in_box
-    from dicot.store.embedding import is_current
-    from dicot.store.vectors import read_source
+    from dicot.store.embedding import is_current, lost_by_renewal
+    from dicot.store.modelplace import model_beside
+    from dicot.store.vectors import source_of
+
+    check_data(data)
 
     out = _place(data)
     missing = reading.get("missing")
@@ -105,21 +119,32 @@ def _embedded(data: str, reading: dict[str, Any], named: Path | None, allowance:
     model = None
     if named is not None:
         path = in_box(named)
+        check_model(path)
         model = ChosenModel(path, partial(load, path.absolute()), "auto", missing=missing)
-    if out.exists() and source.corpus is None:
-        made_of = read_source(out)
-        if made_of is None or made_of.data not in ((data,), (str(Path(data).expanduser().absolute()),)):
-            raise InputError(f"{out} is there already, and not made of {data}. Move it, or use another folder.")
+    if out.exists() and source.corpus is None and not overwrite:
+        made_of = source_of(out)
+        if made_of is None or not made_of.is_of(data):
+            raise InputError(
+                f"{out} is there already, and not made of {data}. Move it, use another folder, or say --overwrite to "
+                "replace it."
+            )
         tells_missing = source.recorded or "missing" not in reading  # else it is not recorded
         wanted = made_of.model if model is None else hash_of(model.path)
         if tells_missing and is_current(made_of, wanted, data, source.options, allowance):
             typer.echo(f"Vectors: {out} is up to date.")
             return out
+        renewed_by = hash_at(model_beside(out)) if model is None else wanted
+        if lost := lost_by_renewal(made_of, renewed_by or "", data, source.options):
+            raise InputError(
+                f"{out} is there already. It {lost}. To look at it as it is: dicot explore {shlex.quote(str(out))}; "
+                "to replace it, say --overwrite."
+            )
+        typer.echo(f"Vectors: {out} is made anew from {data}. Labels given by hand stay in their own file.")
 
     if model is None:
-        model = default_model(out, load, device="auto", missing=missing, overwrite=False)
+        model = default_model(out, load, device="auto", missing=missing, overwrite=overwrite)
     if source.corpus is not None:
-        embed_shards(model, model.load, source.corpus, out, "auto", None, True, {})
+        embed_shards(model, model.load, source.corpus, out, "auto", None, overwrite, {})
     else:
         embed_source(model, source, out)
     return out

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dicot.cli import options as opt
+from dicot.cli.paths import check_inputs, check_model, check_outputs
 from dicot.core.errors import InputError
 
 
@@ -15,6 +17,7 @@ def export(
     runner: Annotated[
         Path | None, typer.Option(help="Also write a .py that runs the file with numpy and onnxruntime alone.")
     ] = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Write MODEL as an ONNX file that takes raw windows (batch, channels, time) and needs neither torch nor dicot.
 
@@ -22,6 +25,12 @@ def export(
     of several lengths before it is put in its place.
     """
     from dicot.model.box import in_box
+
+    model = in_box(model)
+    check_model(model)
+    check_inputs("classifier", classifier)
+    check_outputs(onnx, runner, overwrite=overwrite, inputs=(classifier,))
+
     from dicot.model.classifier import TimeSeriesClassifier
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.export import export_onnx
@@ -31,7 +40,6 @@ def export(
 
     if runner is not None:
         check_runner(runner)
-    model = in_box(model)
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):
         raise InputError(

@@ -12,7 +12,6 @@ from dicot.cli.corpus import describe
 from dicot.cli.exitcodes import ERROR
 from dicot.cli.sources import LOOKED_AT, corpus_at, say_table
 from dicot.cli.tables import show_columns
-from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,7 @@ def inspect(
     Columns are those that a dicot.toml beside the recordings names, where no option does; --write makes one, and other
     commands go by it. Exit code 1 where a file could not be read. Of a corpus its windows and files are shown.
     """
-    from dicot.core.storage import write_atomic
+    from dicot.core.storage import refuse_existing, write_atomic
     from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.clocks import remark_sentences
     from dicot.data.inspection import names_sentence
@@ -51,8 +50,8 @@ def inspect(
         describe(recordings[0], verify)
         return
     path = toml_of(recordings) if write else None
-    if path is not None and path.exists() and not overwrite:
-        raise InputError(f"{path} is there already. Say --overwrite to replace it, or edit it.")
+    if path is not None:
+        refuse_existing(path, overwrite, "edit it")
     kept: dict[str, Any] = {}
     if path is None and len({toml_of(one) for one in recordings}) == 1:
         kept = read_toml(toml_of(recordings))

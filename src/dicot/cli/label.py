@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import cell, show_columns
-from dicot.core.errors import InputError, naming
+from dicot.core.errors import InputError, WrongCallError, naming
 
 if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
@@ -33,7 +34,7 @@ def add(
     from dicot.use.labels.store import LabelStore
 
     if not name.strip():
-        raise InputError("LABEL is empty. Write a name; `dicot label undo` takes the last label away.")
+        raise WrongCallError("LABEL is empty. Write a name; `dicot label undo` takes the last label away.")
     known = _placed(vectors)
     with naming(vectors):
         row = opt.row_meant(EmbeddingIndex(known.x, **known.columns()), window, opt.AT)
@@ -67,7 +68,7 @@ def show_labels(store: Store) -> None:
 def suggest_windows(
     store: Store,
     vectors: VectorFile,
-    k: Annotated[int, typer.Option("--number", "-n", help="How many windows to suggest.")] = 10,
+    k: Annotated[int, typer.Option("--number", "-n", min=1, help="How many windows to suggest.")] = 10,
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
     from dicot.use.labels.store import read_labels
@@ -87,7 +88,9 @@ def suggest_windows(
 
 
 @label.command()
-def undo(store: Store, n: Annotated[int, typer.Option("--number", "-n", help="How many to take back.")] = 1) -> None:
+def undo(
+    store: Store, n: Annotated[int, typer.Option("--number", "-n", min=1, help="How many to take back.")] = 1
+) -> None:
     """Take back what was labelled last, whoever did it; the history keeps it."""
     from dicot.use.labels.store import LabelStore
 
@@ -106,11 +109,14 @@ def export_labels(
     store: Store,
     out: Annotated[Path, typer.Option(help="A .csv, or a .json for Label Studio.")],
     vectors: Annotated[Path | None, typer.Option(help="Vectors of recordings with dates, for UTC.")] = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Write the labels of windows and ranges to a table, or as tasks of Label Studio."""
     from dicot.store.vectors import read_vectors
     from dicot.use.labels.store import LabelStore
 
+    check_inputs("vectors", vectors)
+    check_outputs(out, overwrite=overwrite, inputs=(store, vectors))
     begun = None if vectors is None else read_vectors(vectors).begun()
     with LabelStore(store, read_only=True) as kept:
         typer.echo(f"Wrote {kept.export(out, begun)} label(s) to {out}")
@@ -145,13 +151,18 @@ def check_labels(
     vectors: opt.VectorsArgument,
     labels: opt.Labels = None,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the list.")] = None,
-    k: Annotated[int, typer.Option("--number", "-n", help="How many to show.")] = 20,
+    k: Annotated[int, typer.Option("--number", "-n", min=0, help="How many to show.")] = 20,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """List labels that are probably wrong, the least probable first, each with what the others say.
 
     A label is hidden, with those of its group or else recording, and predicted from the others. `given` is the
     probability that the label is right, and less than a half. `near` are the nearest windows among the others.
     """
+    check_inputs("vectors", vectors)
+    check_inputs("file", labels)
+    check_outputs(out, overwrite=overwrite, inputs=(vectors, labels))
+
     import numpy as np
 
     from dicot.data.labels import as_text

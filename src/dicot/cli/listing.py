@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.core.errors import DicotError, InputError, lookup
+from dicot.core.errors import DicotError, InputError, WrongCallError, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -84,9 +84,10 @@ def list_names(
     check: Annotated[bool, typer.Option("--check", help="Read data sets whole, and compare sizes and values.")] = False,
 ) -> None:
     """List what can be used by name; `dicot list datasets NAME` shows a data set, or how to get it."""
-    lookup(dict.fromkeys(KINDS), kind, "list")
+    with opt.checking_options():
+        lookup(dict.fromkeys(KINDS), kind, "list")
     if (check or name is not None) and kind != "datasets":
-        raise InputError("NAME and --check are for `dicot list datasets`. Leave them out.")
+        raise WrongCallError("NAME and --check are for `dicot list datasets`. Leave them out.")
     if check:
         _check(name)
     elif name is not None:

@@ -84,7 +84,7 @@ def default_model(
 
     check_model_beside(out)
     folder = model_beside(out)
-    replaces_own = out.exists() and made_by(out) == _hash_at(folder)
+    replaces_own = out.exists() and made_by(out) == hash_at(folder)
     return ChosenModel(
         folder,
         partial(load, folder.absolute()),
@@ -103,7 +103,7 @@ def model_to_append_with(out: Path) -> Path | None:
 
     kept = model_beside(out)
     if not out.exists():
-        return kept if _hash_at(kept) else None
+        return kept if hash_at(kept) else None
     source = read_source(out)
     if source is None or not source.model:
         return None
@@ -124,7 +124,7 @@ def made_by(vectors: Path) -> str | None:
     return None if source is None else source.model or None
 
 
-def _hash_at(folder: Path) -> str | None:
+def hash_at(folder: Path) -> str | None:
     """Return the hash of the model in a folder; None where there is none, or a damaged one."""
     from dicot.core.errors import ModelFileError
     from dicot.model.deployed import hash_of

@@ -7,6 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.exitcodes import CHANGE_FOUND
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -24,10 +25,11 @@ def monitor(
     by: Annotated[str | None, typer.Option(help="Compare parts of NEW: recording, group, label, week or day.")] = None,
     unit: Annotated[str | None, typer.Option(help="What is exchanged: group, recording, week, day or window.")] = None,
     head: Annotated[Path | None, typer.Option(help="A saved classifier: compare shares of predicted classes.")] = None,
-    alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
+    alpha: opt.Alpha = 0.05,
     top: Annotated[int, typer.Option(min=0, help="How many windows to draw; 0 needs no recordings.")] = 9,
     data: opt.Series = None,
     strict: opt.Strict = False,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Compare NEW with REFERENCE: distances, shares of classes, a test for a change, and a page with pictures.
 
@@ -35,6 +37,10 @@ def monitor(
     independent evidence. --by label compares each class with the same class of the reference. Shares are those of
     labels in both files, or of predictions by --head. Exit code 0: no change was found; 4: an alarm; 1: an error.
     """
+    check_inputs("vectors", reference, new)
+    check_inputs("classifier", head)
+    check_outputs(out, overwrite=overwrite, inputs=(reference, new, head))
+
     import numpy as np
 
     from dicot.core.errors import naming

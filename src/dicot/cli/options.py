@@ -2,7 +2,9 @@
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
@@ -11,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from dicot.cli.exitcodes import PARTIAL
-from dicot.core.errors import InputError, did_you_mean, is_whole
+from dicot.core.errors import InputError, WrongCallError, did_you_mean, is_whole
 from dicot.core.processes.launcher import find_place, is_launched
 
 if TYPE_CHECKING:
@@ -22,14 +24,28 @@ if TYPE_CHECKING:
 
 AT = "RECORDING@SECONDS"
 
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", text):
+        raise WrongCallError(f"--device takes auto, cpu, cuda or cuda:N; got {text[:40]!r}.")
+    return text
+
+
+def _share(value: float) -> float:
+    if not 0 < value < 1:
+        raise WrongCallError(f"--alarm takes a share between 0 and 1, such as 0.05; got {value:g}.")
+    return value
+
+
 DATA = "a data set by name (`dicot list datasets`), a file of cases, a corpus, or"
 DATA_HELP = f"{DATA.capitalize()}, with --window or a dicot.toml, a folder, a pattern or a file of recordings."
 DataArgument = Annotated[str, typer.Argument(help=DATA_HELP)]
 VectorsArgument = Annotated[Path, typer.Argument(help="Vectors that `dicot embed` wrote.")]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
 Preset = Annotated[str | None, typer.Option(help="See `dicot list presets`; default: instant, or paper with --method.")]
-Steps = Annotated[int | None, typer.Option(help="Training steps; default: the preset's number.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; default: the preset's number.")]
+Device = Annotated[str, typer.Option(callback=_device, help="auto, cpu, cuda or cuda:N.")]
+Alpha = Annotated[float, typer.Option("--alarm", callback=_share, help="The share of false alarms to allow.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
 Ray = Annotated[str | None, typer.Option(help="A Ray cluster: host:port, auto, or local to start one here.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an .html.")]
@@ -96,7 +112,7 @@ class Command(TyperCommand):
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag not in known:
                 setting = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
-                raise InputError(
+                raise WrongCallError(
                     f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE."
                 )
         return super().parse_args(ctx, args)
@@ -153,7 +169,7 @@ class Settings:
         for pair in pairs or ():
             name, equals, text = pair.partition("=")
             if not equals or not name.strip():
-                raise InputError(f"--set takes name=value; got {pair[:80]!r}.")
+                raise WrongCallError(f"--set takes name=value; got {pair[:80]!r}.")
             self.texts[name.strip()] = text
         self._left = dict(self.texts)
 
@@ -165,20 +181,24 @@ class Settings:
         return Allowance(**self._may_leave_out)
 
     def take(self, *names: str) -> dict[str, Any]:
-        """Return those of these settings that were given."""
+        """Return those of these settings that were given; a value that no reading can have is refused."""
         self._known += names
-        return {name: _value(name, self._left.pop(name)) for name in names if name in self._left}
+        taken = {name: _value(name, self._left.pop(name)) for name in names if name in self._left}
+        with checking_options():
+            _check_reading(taken)
+        return taken
 
     def take_count(self, name: str) -> int | None:
         """Return this setting if it was given: a whole number of at least 1."""
         value = self.take(name).get(name)
         if value is not None and not is_whole(value, 1):
-            raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+            raise WrongCallError(f"{name} must be a whole number, 1 or more; got {value!r}.")
         return value
 
     def take_model(self) -> dict[str, Any]:
         """Return the arguments of a TimeSeriesEmbedder that were given, but for how cases are prepared."""
-        arguments = self.take("encoder", "dim", "encoder_params", "family")
+        arguments = self.take("encoder", "encoder_params", "family")
+        arguments |= given(dim=self.take_count("dim"))
         groups = {"features": self.take(*FEATURES), "recipe": self.take(*RECIPE)}
         return arguments | {name: settings for name, settings in groups.items() if settings}
 
@@ -187,7 +207,9 @@ class Settings:
         known = [name for kind in methods for name in inspect.signature(kind).parameters if name != "encoder"]
         for name in self._left:
             if name not in known:
-                raise InputError(f"Unknown setting {name[:40]!r}. {did_you_mean(name[:40], [*self._known, *known])}")
+                raise WrongCallError(
+                    f"Unknown setting {name[:40]!r}. {did_you_mean(name[:40], [*self._known, *known])}"
+                )
         return self.take(*self._left)
 
     def words(self, names: Iterable[str]) -> list[str]:
@@ -212,6 +234,26 @@ def _value(name: str, text: str) -> Any:
         return text
 
 
+def _check_reading(settings: Mapping[str, Any]) -> None:
+    """Refuse a value that a field of a Reading does not take; other settings are checked by whom they are for."""
+    read = {name: value for name, value in settings.items() if name in READING}
+    if read:
+        from dicot.data.reading import Reading
+
+        Reading(**read)
+
+
+@contextmanager
+def checking_options() -> Iterator[None]:
+    """Turn what the library says of a value that came from an option into a WrongCallError."""
+    try:
+        yield
+    except WrongCallError:
+        raise
+    except InputError as error:
+        raise WrongCallError(str(error)) from error
+
+
 def given(**options: Any) -> dict[str, Any]:
     """Keep only what the user set; the rest is left to the library's defaults."""
     return {name: value for name, value in options.items() if value is not None}
@@ -225,7 +267,7 @@ def names_in(text: str | None) -> tuple[str, ...]:
 def seeds_in(text: str | None) -> tuple[int, ...]:
     names = names_in(text)
     if not all(name.isdecimal() and int(name) < 2**32 for name in names):
-        raise InputError(f"--seeds takes whole numbers from 0 to 4294967295, separated by commas; got {text!r}.")
+        raise WrongCallError(f"--seeds takes whole numbers from 0 to 4294967295, separated by commas; got {text!r}.")
     return tuple(map(int, names))
 
 
@@ -237,7 +279,7 @@ def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:
     except InputError:
         raise
     except ValueError as error:
-        raise InputError(f"{option} takes {AT} or the number of a row; got {text!r}.") from error
+        raise WrongCallError(f"{option} takes {AT} or the number of a row; got {text!r}.") from error
 
 
 def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":

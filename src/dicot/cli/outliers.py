@@ -8,8 +8,9 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.behind import judged
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
@@ -24,13 +25,16 @@ def outliers(
     ] = None,
     labels: opt.Labels = None,
     features: opt.Features = None,
-    n_neighbors: Annotated[int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")] = 5,
-    alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
+    n_neighbors: Annotated[
+        int, typer.Option("--neighbours", "-k", min=1, help="Nearest normal windows to compare with.")
+    ] = 5,
+    alpha: opt.Alpha = 0.05,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for all windows.")] = None,
     plot: opt.Plot = None,
     data: opt.Series = None,
     strict: opt.Strict = False,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
 
@@ -39,6 +43,10 @@ def outliers(
     normal windows that lie at least as far out. Whole groups are held out, or else recordings, where there are enough:
     then a p-value is larger by how much these differ, so that --alarm holds roughly for new ones too.
     """
+    check_inputs("vectors", vectors, reference)
+    check_inputs("file", labels)
+    check_outputs(out, plot, overwrite=overwrite, inputs=(vectors, reference, labels))
+
     import numpy as np
 
     from dicot.core.errors import naming
@@ -52,9 +60,9 @@ def outliers(
         check_out(out, TABLES)
     check_plot(plot, data if plot else None)
     if reference is not None and normal:
-        raise InputError("--reference names a file of normal windows, and --normal some of VECTORS. Give one.")
+        raise WrongCallError("--reference names a file of normal windows, and --normal some of VECTORS. Give one.")
     if labels is not None and not normal:
-        raise InputError("--labels is for conditions such as --normal 'label!=fall'. Give one, or leave it out.")
+        raise WrongCallError("--labels is for conditions such as --normal 'label!=fall'. Give one, or leave it out.")
     allowance = opt.leaving_out(strict)
     by = judged(features, vectors, read_vectors(vectors, finite=True), data, allowance)
     known, kind, levels = by.known, by.kind, by.levels

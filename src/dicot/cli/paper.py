@@ -7,7 +7,8 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.bench import LEDGER, DryRun, RetryFailed, announce, run_units, show_plan, suite_options
-from dicot.core.errors import InputError
+from dicot.cli.paths import check_output_folder
+from dicot.core.errors import WrongCallError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ def paper(
     device: opt.Device = "auto",
     retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
+    overwrite: opt.Overwrite = False,
     set_: opt.Set = None,
 ) -> None:
     """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why.
@@ -42,11 +44,13 @@ def paper(
     from dicot.paper.page import MAPS_KEY, chosen, write_paper
     from dicot.paper.suites import with_stand_ins
 
+    if not dry_run:
+        check_output_folder(out, overwrite=overwrite)
     need_packages()
     if ledger is not None and records is not None and not run:
-        raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
+        raise WrongCallError("Give either --ledger FILE or --records PATH; together they need --run.")
     if (dry_run or retry_failed or set_) and not run:
-        raise InputError("--dry-run, --retry-failed and --set are for --run. Give it too, or leave them out.")
+        raise WrongCallError("--dry-run, --retry-failed and --set are for --run. Give it too, or leave them out.")
     exhibits, failed = chosen(opt.names_in(only)), False
     if run:
         said = opt.Settings(set_)

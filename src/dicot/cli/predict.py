@@ -7,6 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.embed import embed_recorded, load_embedder
+from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs
 from dicot.cli.segment import dated
 from dicot.cli.sources import DataSource
 from dicot.cli.tables import show_columns
@@ -26,6 +27,7 @@ def predict(
     append: Annotated[bool, typer.Option("--append", help="Embed only what is new.")] = False,
     model: Annotated[str | None, typer.Option(help="Where HEAD's model is now, if it was moved.")] = None,
     device: opt.Device = "auto",
+    overwrite: opt.Overwrite = False,
     *,
     said: opt.Settings,
 ) -> None:
@@ -35,6 +37,17 @@ def predict(
     that is predicted, the probability of each class, p_CLASS, and the vectors, for `dicot monitor`, `explore` and
     `outliers`. A run that was killed is continued by the same command.
     """
+    reading = said.take(*opt.READING)
+    said.rest()
+    from dicot.model.box import in_box
+
+    check_inputs("classifier", head)
+    check_data(data)
+    if model is not None:
+        check_model(in_box(model))
+    # What --append adds to is there, and stays.
+    check_outputs(None if append else out, ranges, overwrite=overwrite, inputs=(head,))
+
     import numpy as np
 
     from dicot.core.errors import naming
@@ -46,8 +59,6 @@ def predict(
     check_out(out, (".parquet",))
     if ranges is not None:
         check_out(ranges, (".csv",))
-    reading = said.take(*opt.READING)
-    said.rest()
     kept = Head.load(head)
     with naming(head):
         made = None if kept.source is None else MadeOf.from_dict(kept.source)

@@ -15,8 +15,9 @@ import typer
 
 from dicot.cli import exitcodes
 from dicot.cli import options as opt
+from dicot.cli.paths import check_data
 from dicot.cli.sources import find_source
-from dicot.core.errors import InputError
+from dicot.core.errors import WrongCallError, lookup
 from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
 
 if TYPE_CHECKING:
@@ -51,18 +52,20 @@ def pretrain(
     """
     again = shlex.join(["dicot", *sys.argv[1:]])
     place = find_place()
+    for one in data:
+        check_data(one)
     if universal:
         wrong = opt.given(preset=preset, method=method, nproc=nproc or (place.world if place.world > 1 else None))
         if wrong:
-            raise InputError(f"--universal has a method of its own, in one process. Leave out --{min(wrong)}.")
+            raise WrongCallError(f"--universal has a method of its own, in one process. Leave out --{min(wrong)}.")
         with _interrupted(out / "training", again):
             run = {**_limits(said, device), "minutes": minutes, "overwrite": overwrite}
             _pretrain_universal(data, out, opt.given(steps=steps), seed, device, said, run)
         return
     if len(data) > 1:
-        raise InputError(f"A model is of one DATA; got {', '.join(data)}. Say --universal for one of all of them.")
+        raise WrongCallError(f"A model is of one DATA; got {', '.join(data)}. Say --universal for one of all of them.")
     if place.world > 1 and nproc not in (None, place.world):
-        raise InputError(f"This command was started as {place.world} processes already; leave out --nproc {nproc}.")
+        raise WrongCallError(f"This command was started as {place.world} processes already; leave out --nproc {nproc}.")
     if place.world == 1 and nproc is not None and nproc > 1:
         remedy = f"The same command, with any number of processes, goes on from the last checkpoint:\n  {again}"
         raise typer.Exit(launch(nproc, sys.argv[1:], remedy))
@@ -81,8 +84,11 @@ def pretrain(
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     run = _limits(said, device)
     trains = steps is not None or bool(settings.keys() & {"encoder", "dim"})
-    chosen = find_preset(preset_name(preset, method, trains=trains))
-    trained = method or chosen.method
+    with opt.checking_options():
+        chosen = find_preset(preset_name(preset, method, trains=trains))
+        trained = method or chosen.method
+        if method is not None:
+            lookup(METHODS, method, "method")
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
     if trained == FROZEN and steps and not place.rank:
         opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
@@ -107,6 +113,8 @@ def pretrain(
         prepare={**policies, **opt.given(scale=source.scale)},
         **settings,
     )
+    with opt.checking_options():
+        model.resolve(len(train), train.n_times)
     with _interrupted(out, again), join_ranks(device=device):
         outcome = pretrain_into(out, model, train, minutes=minutes, overwrite=overwrite, **run)
     if not place.rank:
@@ -154,7 +162,7 @@ def _pretrain_universal(
     from dicot.model.universal import METHOD, pretrain_universal
 
     if twice := [name for name, count in Counter(data).items() if count > 1]:
-        raise InputError(f"{twice[0]} is named twice. Name each DATA once: a pool takes more of what has more.")
+        raise WrongCallError(f"{twice[0]} is named twice. Name each DATA once: a pool takes more of what has more.")
     reading, pool = said.take(*opt.READING), said.take("n_series", "synthetic")
     missing = {"missing": reading.get("missing", "interpolate")}
     policies = {"unequal": "resample", **said.take("unequal"), **missing}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli.bench import LEDGER
-from dicot.cli.options import names_in
-from dicot.core.errors import InputError, naming
+from dicot.cli.options import Overwrite, names_in
+from dicot.cli.paths import check_inputs, check_output_folder
+from dicot.core.errors import InputError, WrongCallError, naming
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +26,13 @@ def report(
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
     into: Annotated[Path | None, typer.Option(help="Put the summary table between the marks of this file.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Only say whether the table INTO is up to date.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
+    if check and into is None:
+        raise WrongCallError("--check needs --into FILE: it says whether the table in that file is up to date.")
+    check_inputs("file", records, into)
+
     from dicot.judge.bench.ledger import read_records, write_table
     from dicot.judge.report.benchmark import JOIN, narrowed, write_report
     from dicot.judge.report.frame import frame
@@ -34,31 +40,34 @@ def report(
     from dicot.paper import reports  # adds the layouts of the paper's suites
     from dicot.paper.reports import of_the_papers_lines
 
-    if check and into is None:
-        raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
+    suites = list(dict.fromkeys(name.strip() for name in suite.split(",")))
+    folders: dict[str, Path] = {}
+    if out is not None and len(suites) == 1:
+        folders = {suites[0]: out}
+    elif out is not None or into is None:
+        folders = {name: (out or LEDGER.parent) / folder_name(name) for name in suites}
+    for folder in folders.values():
+        check_output_folder(folder, overwrite=overwrite)
     results, wanted = read_records(LEDGER if ledger is None and records is None else ledger, records)
     data = frame(row for result in results for row in result.tidy())
-    suites = list(dict.fromkeys(name.strip() for name in suite.split(",")))
-    if out is not None or into is None:
-        for name in suites:
-            folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
-            members, rows, outside = name.split(JOIN), data, None
-            if only is not None:
-                rows = data[data.suite.isin(members)]
-                rows, outside = of_the_papers_lines(rows) if only == "paper" else narrowed(rows, names_in(only))
-            paths = write_report(
-                folder,
-                name,
-                rows,
-                beside=reports if against_paper else None,
-                baseline=baseline,
-                outside=outside,
-                lacking=[place for whose, *place in wanted if whose in members],
-                command=shlex.join(["dicot", *sys.argv[1:]]),
-            )
-            own = [result for result in results if result.suite in members]
-            write_table(folder / "report.csv", own, [place for place in wanted if place[0] in members])
-            typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
+    for name, folder in folders.items():
+        members, rows, outside = name.split(JOIN), data, None
+        if only is not None:
+            rows = data[data.suite.isin(members)]
+            rows, outside = of_the_papers_lines(rows) if only == "paper" else narrowed(rows, names_in(only))
+        paths = write_report(
+            folder,
+            name,
+            rows,
+            beside=reports if against_paper else None,
+            baseline=baseline,
+            outside=outside,
+            lacking=[place for whose, *place in wanted if whose in members],
+            command=shlex.join(["dicot", *sys.argv[1:]]),
+        )
+        own = [result for result in results if result.suite in members]
+        write_table(folder / "report.csv", own, [place for place in wanted if place[0] in members])
+        typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
         members = [one for name in suites for one in name.split(JOIN)]
         _sum_up(into, data[data.suite.isin(members)], members, check)

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, drawn_windows, show_columns
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
+
+METRICS = ("cosine", "euclidean")
 
 if TYPE_CHECKING:
     from dicot.store.series import Series
@@ -19,11 +22,12 @@ def search(
     like: Annotated[str | None, typer.Option(help=f"The window: {opt.AT}, such as monday@12.5, or its row.")] = None,
     other: Annotated[Path | None, typer.Option("--from", help="Where it is: other vectors, or a recording.")] = None,
     model: Annotated[str | None, typer.Option(help="Where the model of VECTORS is now, if it was moved.")] = None,
-    k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     plot: opt.Plot = None,
     data: opt.Series = None,
     strict: opt.Strict = False,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
@@ -32,6 +36,12 @@ def search(
     --plot draws them beside it: all channels, each on one scale. To search among some windows only, of a group or a
     time, take them into a file first: `dicot vectors select`.
     """
+    if metric not in METRICS:
+        raise WrongCallError(f"--metric takes {' or '.join(METRICS)}; got {metric[:40]!r}.")
+    check_inputs("vectors", vectors)
+    check_inputs("file", other)
+    check_outputs(plot, overwrite=overwrite, inputs=(vectors, other))
+
     import numpy as np
 
     from dicot.store.folder import Store
@@ -43,9 +53,9 @@ def search(
     check_plot(plot, data)
     allowance = opt.leaving_out(strict)
     if like is None and (other is None or are_vectors(other)):
-        raise InputError(f"Say which window to compare with: --like {opt.AT}, or the number of its row.")
+        raise WrongCallError(f"Say which window to compare with: --like {opt.AT}, or the number of its row.")
     if model is not None and (other is None or are_vectors(other)):
-        raise InputError("--model is for a recording that is named by --from. Leave it out.")
+        raise WrongCallError("--model is for a recording that is named by --from. Leave it out.")
     if vectors.is_dir():  # its vectors stay on disk
         index = EmbeddingIndex.load(vectors, metric=metric)
         nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))

@@ -7,8 +7,9 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.behind import judged
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import show_columns
-from dicot.core.errors import InputError
+from dicot.core.errors import WrongCallError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,12 +28,18 @@ def segment(
     data: opt.Series = None,
     strict: opt.Strict = False,
     clusters: Annotated[int | None, typer.Option(min=1, help="Without labels: how many clusters at most.")] = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Cut the recordings of VECTORS into stretches of one activity.
 
     Without labels: where the vectors change; stretches that are alike get the same cluster number. With labels or a
     head: by the classifier's probabilities along time, without stretches that are shorter than --least.
     """
+    check_inputs("vectors", vectors)
+    check_inputs("file", labels)
+    check_inputs("classifier", head)
+    check_outputs(out, overwrite=overwrite, inputs=(vectors, labels, head))
+
     from dicot.core.errors import naming
     from dicot.data.reading import seconds_of
     from dicot.model.fewlabels import FewLabelClassifier, Head
@@ -42,14 +49,15 @@ def segment(
     from dicot.use.segments import segment as cut
 
     check_out(out, TABLES)
-    seconds = seconds_of(least, "--least")
+    with opt.checking_options():
+        seconds = seconds_of(least, "--least")
     if labels is not None and head is not None:
-        raise InputError("--labels and --head both say what the labels are. Give one of them.")
+        raise WrongCallError("--labels and --head both say what the labels are. Give one of them.")
     if head is not None and features not in (None, VECTOR):
-        raise InputError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
+        raise WrongCallError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
     told = labels or head
     if told is not None and clusters is not None:
-        raise InputError("--clusters is for stretches without labels. Leave it out.")
+        raise WrongCallError("--clusters is for stretches without labels. Leave it out.")
     allowance = opt.leaving_out(strict)
     by_vector = VECTOR if head is not None else features
     seen = judged(by_vector, vectors, read_vectors(vectors, finite=True), data, allowance)

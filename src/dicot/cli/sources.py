@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import typer
 
 from dicot.cli.options import CASES, CUTTING
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def find_source(
     corpus = corpus_at(data)
     if corpus is not None:
         if said:
-            raise InputError(f"{data} is a corpus, whose windows are cut already. Leave out {min(said)}.")
+            raise WrongCallError(f"{data} is a corpus, whose windows are cut already. Leave out {min(said)}.")
         return DataSource(data, corpus, scale=scale)
     # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
     file = is_path(data) or Path(data).is_dir()
@@ -107,7 +107,9 @@ def find_source(
             said |= _suggested(data, said | kept)
     if "window" in (said | kept):
         if refused := sorted(said.keys() & set(CASES)):
-            raise InputError(f"{refused[0]} is for files of cases; with a window DATA are recordings. Leave it out.")
+            raise WrongCallError(
+                f"{refused[0]} is for files of cases; with a window DATA are recordings. Leave it out."
+            )
         if kept:
             typer.echo(f"Options of {path}: {', '.join(kept)}")
         scale = kept.pop("scale", None) if scale is None else scale
@@ -116,10 +118,10 @@ def find_source(
     if kept:
         raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
     if refused := sorted(said.keys() & set(CUTTING)):
-        raise InputError(f"{refused[0]} is for recordings. Give --window too, or leave it out.")
+        raise WrongCallError(f"{refused[0]} is for recordings. Give --window too, or leave it out.")
     said.pop("missing", None)  # a policy, which whoever loads the cases gives
     if said and not file:
-        raise InputError(f"{data!r} is a data set by name; {min(said)} is for files. Leave it out.")
+        raise WrongCallError(f"{data!r} is a data set by name; {min(said)} is for files. Leave it out.")
     return DataSource(data, None, said, scale)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import exitcodes
+from dicot.cli.paths import check_model
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ def stream(
     that cannot be used is named on stderr and left out where there are time stamps (exit code 3 at the end); without
     them it ends the stream, because all later samples would have the wrong time.
     """
+    from dicot.model.box import in_box
     from dicot.model.edge import SampleLines, answer_lines, lines_of, read_state
 
+    check_model(in_box(model))
     try:
         opened = _open(model, window, stride, rate, read_state(state))
         lines = SampleLines(lines_of(connect), opened.channels, time)

@@ -11,7 +11,7 @@ import typer
 
 from dicot.cli.options import warn
 from dicot.core import __version__
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,14 +105,14 @@ def check_plot(plot: Path | None, data: str | None) -> None:
     """Refuse what could not be drawn, before any work is done for it."""
     if plot is None:
         if data is not None:
-            raise InputError("--data is for --plot, which draws recordings. Give both, or leave it out.")
+            raise WrongCallError("--data is for --plot, which draws recordings. Give both, or leave it out.")
         return
     from dicot.core.storage import check_writable
     from dicot.judge.report.page import need_packages
 
     need_packages()
     if plot.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--plot {plot} has the suffix {plot.suffix!r}; a page is an .html.")
+        raise WrongCallError(f"--plot {plot} has the suffix {plot.suffix!r}; a page is an .html.")
     check_writable(plot)
 
 

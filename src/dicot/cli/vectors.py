@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.core.errors import InputError
+from dicot.cli.paths import check_inputs, check_outputs
+from dicot.core.errors import InputError, WrongCallError
 
 vectors = typer.Typer(no_args_is_help=True)
 
@@ -22,11 +23,16 @@ def select(
     out: Annotated[Path, typer.Option(help="The .parquet or .npz to write.")],
     where: Annotated[list[str] | None, typer.Option(help="label=walk,run, label!=fall* or start>=60; repeat.")] = None,
     rows: Annotated[Path | None, typer.Option(help="Only those of a .csv, such as an export of the explorer.")] = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Write the windows of VECTORS that fulfil all conditions: by recording, group, label, start, end and so on.
 
     The new file knows its recordings, so explore, search --plot and embed --append go on from it.
     """
+    check_inputs("vectors", vectors)
+    check_inputs("file", rows)
+    check_outputs(out, overwrite=overwrite, inputs=(vectors, rows))
+
     import numpy as np
 
     from dicot.core.errors import naming
@@ -34,11 +40,9 @@ def select(
     from dicot.store.vectors import check_out, read_vectors
 
     if not where and rows is None:
-        raise InputError("Say which windows: --where label=walk, --where 'start>=60' or --rows windows.csv.")
+        raise WrongCallError("Say which windows: --where label=walk, --where 'start>=60' or --rows windows.csv.")
     check_out(out)
     known = read_vectors(vectors)
-    if out.exists() and out.samefile(vectors):
-        raise InputError(f"--out {out} is VECTORS itself, and the others would be lost. Choose another name.")
     with naming(vectors):
         tests = {one: rows_where(known, one) for one in where or ()}
         tests |= {} if rows is None else {str(rows): rows_in_table(known, rows)}

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
 
@@ -19,6 +20,7 @@ def why(
     model: Annotated[str | None, typer.Option(help="What embedded VECTORS; default: the model in the box.")] = None,
     plot: opt.Plot = None,
     data: opt.Series = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Say which channel and which stretch of time made a window of VECTORS what it is, and what it is most like.
 
@@ -26,6 +28,10 @@ def why(
     windows or from one of them. Pieces are replaced by other stretches of their channel, and the window is embedded
     again; whole channels are replaced by those of the windows that it is compared with.
     """
+    check_inputs("vectors", vectors)
+    check_inputs("file", labels)
+    check_outputs(plot, overwrite=overwrite, inputs=(vectors, labels))
+
     import numpy as np
 
     from dicot.core.errors import naming

@@ -38,6 +38,10 @@ class SettingNeededError(InputError):
         self.settings = settings
 
 
+class WrongCallError(InputError):
+    """An option, an argument or a setting that a command does not take; files and data are not to blame."""
+
+
 class UnlabelledDataError(InputError):
     """A data set without class labels, which cannot be used by name."""
 

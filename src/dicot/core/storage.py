@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dicot.core import __version__
-from dicot.core.errors import DicotWarning, InputError, ModelFileError, OutputError, need_extra, quoted
+from dicot.core.errors import DicotWarning, InputError, ModelFileError, OutputError, listed, need_extra, quoted
 
 SEAL = "content_sha256"
 REMEDY = "Free some space, get permission to write there, or choose another place."
@@ -78,6 +78,19 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
         if not place.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a folder")
         tempfile.TemporaryFile(dir=place).close()
+
+
+def refuse_existing(path: Path, overwrite: bool, remedy: str = "choose another name") -> None:
+    """Refuse to replace what is at a path, unless the user has said that it may be; `remedy` is what else to do."""
+    if overwrite or not path.exists():
+        return
+    if path.is_dir():
+        inside = listed(sorted(file.name for file in path.iterdir()))
+        raise InputError(
+            f"{path} is a folder that holds {inside or 'nothing'}. Say --overwrite to replace files of the same names, "
+            "or choose another folder."
+        )
+    raise InputError(f"{path} is there already. Say --overwrite to replace it, or {remedy}.")
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:

@@ -196,6 +196,28 @@ def is_current(
     return not stream.files
 
 
+def lost_by_renewal(held: MadeOf, model: str, data: Source, options: Mapping[str, Any]) -> str:
+    """Say what vectors have that embedding the same data anew would not give; empty where it is nothing."""
+    if held.model != model:
+        return f"was made by another model, {held.model[:12]}"
+    if held.kind != "recordings":
+        return "" if held.options == dict(options) else "was made with other options"
+    reading = Reading(**options)
+    was, now = Reading.from_dict(held.options).to_dict(), reading.to_dict()
+    differing = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
+    if differing:
+        before = ", ".join(f"{key}={was.get(key)}" for key in differing)
+        after = ", ".join(f"{key}={now.get(key)}" for key in differing)
+        return f"was made with {before}; now {after}"
+    named = named_recordings(data, reading.table)
+    if gone := sorted(held.recordings.keys() - named.keys()):
+        return f"has windows of {listed(gone)}, which {data} does not hold any more"
+    tags = told_of(tags_of(data, named, reading))
+    if untold := sorted(name for name, entry in held.recordings.items() if entry.get("told") and name not in tags):
+        return f"has labels or groups of {listed(untold)}, which nothing gives now"
+    return ""
+
+
 def _embed_new(
     embed: Callable[[Windows], Array],
     work: UnfinishedStore,

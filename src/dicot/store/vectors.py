@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, final
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, brief, is_whole, listed, naming, quoted
+from dicot.core.errors import InputError, ModelFileError, brief, is_whole, listed, naming, quoted
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.datasets import is_path
@@ -63,6 +63,10 @@ class MadeOf:
         place = str(Path(data).expanduser().absolute()) if is_path(data) else data
         names = None if channels is None else tuple(channels)
         return cls("file" if is_path(data) else "name", (place,), dict(options), model, names)
+
+    def is_of(self, data: str) -> bool:
+        """Tell whether they were made of this folder, pattern, file or data set, as a command names it."""
+        return self.data in ((data,), (str(Path(data).expanduser().absolute()),))
 
     @property
     def files(self) -> dict[str, Path]:
@@ -201,6 +205,14 @@ def read_source(path: Path) -> MadeOf | None:
             return None if text is None else _source(text.decode("utf-8", "replace"))
         arrays = load_npz(path, [SOURCE])
         return _source(str(arrays[SOURCE])) if SOURCE in arrays else None
+
+
+def source_of(path: Path) -> MadeOf | None:
+    """Return what vectors say they were made of; None too where it is no such file, or a damaged one."""
+    try:
+        return read_source(path)
+    except (InputError, ModelFileError):
+        return None
 
 
 def are_vectors(path: str | Path) -> bool:
