@@ -1,8 +1,8 @@
 """Vectors of recordings, in one file, and of a corpus, in a folder: unit by unit, and killed it goes on.
 
-A unit is a file of recordings or a shard of the corpus. What is finished lies in an unfinished store: the folder
-itself, or one that is hidden beside the file and removed when that is in place. The same call with the same source,
-options and model takes it up, and the bytes are those of a run that was left alone.
+A unit is a file of recordings, several small files, or a shard of the corpus. What is finished lies in an unfinished
+store: the folder itself, or one that is hidden beside the file and removed when that is in place. The same call with
+the same source, options and model takes it up, and the bytes are those of a run that was left alone.
 """
 
 import shutil
@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -48,14 +49,25 @@ Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
 Place = tuple[str, float, float]  # recording, start and end of a window
 
 
+# Of very many small files several are one unit, because what a unit writes is forced to disk six times.
+_UNITS = 32  # of small files: a run that is killed loses at most such a share of its work
+_SMALL = 2**20  # bytes of the files of one unit
+
+
 def _embed_unit(
-    embed: Callable[[Windows], Array], windows: Windows | None, folder: Path, unit: str, note: Mapping[str, Any]
+    embed: Callable[[Windows], Array],
+    parts: Sequence[Windows],
+    folder: Path,
+    unit: str,
+    note: Mapping[str, Any],
 ) -> None:
     """Embed the windows of a unit and write their vectors, whole or not at all; without any, only the note."""
     shards = []
-    if windows is not None:
-        vectors = embed(windows)
-        shards.append(write_shard(folder, unit, vectors, known_of(windows)))
+    if parts:
+        counts = [len(part) for part in parts]
+        columns = join_columns([known_of(part) for part in parts], counts)
+        vectors = np.concatenate([embed(windows) for windows in _joined(parts)])
+        shards.append(write_shard(folder, unit, vectors, columns))
         note = {**note, "features": vectors.shape[1]}
     finish_unit(folder, unit, shards, note)
 
@@ -66,6 +78,33 @@ class FittedModel(NamedTuple):
     embed: Callable[[Windows], Array]
     hash: str
     at: str  # the folder where it is kept
+
+
+def _joined(parts: Sequence[Windows]) -> Iterator[Windows]:
+    """Join windows of several files, those of one type of number that follow each other."""
+    for _, run in groupby(parts, key=lambda part: part.x.dtype):
+        alike = list(run)
+        if len(alike) == 1:
+            yield alike[0]
+            continue
+        columns = join_columns([known_of(part) for part in alike], [len(part) for part in alike])
+        y = columns.pop("label", None)
+        x = np.concatenate([part.x for part in alike])
+        yield Windows(x, y, channels=alike[0].channels, rate=alike[0].rate, **columns)
+
+
+def _units_of(facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Divide files into units, by their sizes alone: a run that goes on has the same ones."""
+    at_most = max(1, len(facts) // _UNITS)
+    groups: list[list[str]] = []
+    n_bytes = 0
+    for name, known in facts.items():
+        n_bytes += known["bytes"]
+        if not groups or len(groups[-1]) == at_most or n_bytes > _SMALL:
+            groups.append([])
+            n_bytes = known["bytes"]
+        groups[-1].append(name)
+    return {f"{number:06d}": tuple(names) for number, names in enumerate(groups)}
 
 
 class EmbeddingRun(NamedTuple):
@@ -139,8 +178,9 @@ def embed_recordings(
 
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
         work = UnfinishedStore(out.parent / f".{out.name}.parts", plan, overwrite=True)
-        units = {name: f"{number:06d}" for number, name in enumerate(stream.files)}
-        continued = len(units) if work.finished else sum(work.note(unit) is not None for unit in units.values())
+        units = _units_of({name: facts[name] for name in stream.files})
+        is_finished = {unit: work.finished is not None or work.note(unit) is not None for unit in units}
+        continued = sum(len(names) for unit, names in units.items() if is_finished[unit])
         new = work.finished or _embed_new(embed, work, units, stream, known)
         stores = [one for one in (old, new) if one is not None]
         if not stores:
@@ -166,7 +206,8 @@ def embed_recordings(
         shutil.rmtree(work.folder)
         there, added = 0 if old is None else len(old), 0 if new is None else len(new)
         n_recordings = len(np.unique(columns["recording"]))
-        return EmbeddingRun(added, there, n_features, n_recordings, len(units), continued, cut.channels, cut.rate)
+        n_files = len(stream.files)
+        return EmbeddingRun(added, there, n_features, n_recordings, n_files, continued, cut.channels, cut.rate)
 
 
 def is_current(
@@ -221,21 +262,35 @@ def lost_by_renewal(held: MadeOf, model: str, data: Source, options: Mapping[str
 def _embed_new(
     embed: Callable[[Windows], Array],
     work: UnfinishedStore,
-    units: Mapping[str, str],
+    units: Mapping[str, tuple[str, ...]],
     stream: RecordingStream,
     known: set[Place],
 ) -> Store | None:
     """Embed the windows of all files that are not `known`; None where there are none."""
-    todo = {name: unit for name, unit in units.items() if work.note(unit) is None}
-    with Bar("embed", len(units)) as bar:
-        for done, (name, unit) in enumerate(todo.items(), len(units) - len(todo)):
-            bar.update(done, name)
-            windows = stream.windows(name)
-            note = {"windows": windows_hash(windows), "left": list(stream.left[name])}
-            _embed_unit(embed, _chosen(windows, known, False), work.folder, unit, note)
-    notes = {name: work.note(unit) or {} for name, unit in units.items()}
-    widths = {note["features"] for note in notes.values() if note["shards"]}
-    return work.finish(VECTORS, [*widths], notes.values(), {"notes": notes}) if widths else None
+    with Bar("embed", len(stream.files)) as bar:
+        done = 0
+        for unit, names in units.items():
+            if work.note(unit) is None:
+                bar.update(done, names[0])
+                parts, files = _cut_files(stream, names, known)
+                _embed_unit(embed, parts, work.folder, unit, {"files": files})
+            done += len(names)
+    notes = [work.note(unit) or {} for unit in units]
+    files = {name: note for unit in notes for name, note in unit["files"].items()}
+    widths = {note["features"] for note in notes if note["shards"]}
+    return work.finish(VECTORS, [*widths], notes, {"notes": files}) if widths else None
+
+
+def _cut_files(stream: RecordingStream, names: Sequence[str], known: set[Place]) -> tuple[list[Windows], Facts]:
+    """Cut files; return their windows that are not `known`, and what is noted of each file."""
+    parts, notes = [], {}
+    for name in names:
+        windows = stream.windows(name)
+        notes[name] = {"windows": windows_hash(windows), "left": list(stream.left[name])}
+        new = _chosen(windows, known, False)
+        if new is not None:
+            parts.append(new)
+    return parts, notes
 
 
 def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
@@ -386,7 +441,7 @@ def embed_corpus(
 
 def _embed_shard(model: Embedder, corpus: Corpus, number: int, folder: Path) -> int:
     """Embed one shard; return the most memory that this process has had."""
-    _embed_unit(model.transform, corpus.shard(number), folder, corpus.shards[number].name, {})
+    _embed_unit(model.transform, [corpus.shard(number)], folder, corpus.shards[number].name, {})
     return peak_bytes()
 
 
