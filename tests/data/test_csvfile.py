@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import read_recording
+from dicot.data.csvfile import _short_columns, columns_of, open_sheet
 from dicot.data.splits import read_split
 
 
@@ -116,3 +118,34 @@ def test_true_and_false_are_text_and_no_channel(file: Any) -> None:
 
 def test_what_was_read_is_said_in_words(file: Any) -> None:
     assert read_split(file("t0,t1,kind\n1,2,a\n"), label="kind").about.endswith("; first case: 1 2 ..., label a")
+
+
+_CELLS = ["1", "-2", "007", "0.25", "-0", "123456.789012345", "", "NA", "null", "x", " y ", "1e5", "inf", "True", "+1"]
+
+
+def test_a_short_file_is_read_as_pandas_reads_it(file: Any) -> None:
+    """Cells of few kinds in a column, so that there are whole numbers, numbers with holes, text and mixtures."""
+    rng = np.random.default_rng(0)
+    n_short = 0
+    for _ in range(100):
+        kinds = rng.choice(_CELLS, rng.integers(1, 4), replace=False)
+        cells = rng.choice(kinds, 10)
+        sheet = open_sheet(file("\n".join(["a,b", *(f"{cell},{number}" for number, cell in enumerate(cells))])))
+        assert sheet.is_whole
+        n_short += _short_columns(sheet, []) is not None
+        for named in ([], ["a"]):
+            by_cells = columns_of(sheet, named)["a"]
+            by_pandas = columns_of(sheet._replace(is_whole=False), named)["a"]
+            assert by_cells.dtype == by_pandas.dtype, kinds
+            np.testing.assert_array_equal(by_cells, by_pandas)
+    assert 20 < n_short < 80, "some are left to pandas, and some are not"
+
+
+def test_plain_numbers_of_short_files_have_the_bits_that_pandas_gives_them(file: Any) -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(40, 12)) * 10.0 ** rng.integers(-4, 6, (40, 12))
+    rows = [",".join(f"{number:.{digit}f}" for digit, number in enumerate(row)) for row in numbers]
+    short = open_sheet(file("\n".join([",".join("abcdefghijkl"), *rows])))
+    by_pandas = columns_of(short._replace(is_whole=False), [])
+    for name, column in columns_of(short, []).items():
+        assert column.tobytes() == by_pandas[name].tobytes()

@@ -26,12 +26,18 @@ _SAMPLE = 100  # lines that decide what separates the cells
 _UNNAMED = ["", "nan", "NaN", "NA"]
 
 
+# Numbers that Python and pandas read alike: whole ones that float64 has exactly, divided by a power of ten.
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
+_PLAIN_LONGEST = 15  # characters, so that there are no more digits
+
+
 class Sheet(NamedTuple):
     """A CSV file, of which only the first rows are read."""
 
     path: Path
     separator: str
     rows: list[list[str]]
+    is_whole: bool = False  # whether these are all of its rows
 
     def line(self, row: int) -> str:
         """Name the line of a row of cells, the first of which is row 0; empty lines are none."""
@@ -97,7 +103,7 @@ def open_sheet(path: Path) -> Sheet:
     rows = [[cell.strip() for cell in row] for _, row in _parsed(lines, separator)]
     if not rows:
         raise InputError("The file is empty.")
-    sheet = Sheet(path, separator, rows)
+    sheet = Sheet(path, separator, rows, is_whole=len(lines) < _SAMPLE)
     if any(len(row) != len(rows[0]) for row in rows):
         sheet._refuse_widths()
     return sheet
@@ -153,6 +159,9 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
     names = sheet.rows[0]
     check_names(names)
     texts = [i for i, name in enumerate(names) if name in named]
+    short = _short_columns(sheet, texts)
+    if short is not None:
+        return short
     frame = sheet.frame(True, texts)
     columns = {}
     for i, name in enumerate(names):
@@ -163,6 +172,40 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
         else:  # text, such as dates; "" for none
             columns[name] = np.asarray(frame[i].fillna("").str.strip(), dtype=object)
     return columns
+
+
+def _short_columns(sheet: Sheet, texts: Collection[int]) -> dict[str, Array] | None:
+    """Return the columns of a short file as pandas would read them; None where only pandas knows.
+
+    pandas takes a millisecond to begin with a file, which is most of the time of thousands of short recordings.
+    """
+    if not sheet.is_whole or len(sheet.rows) < 2:
+        return None
+    columns = {}
+    for i, (name, *cells) in enumerate(zip(*sheet.rows, strict=True)):
+        column = _names_of_cells(cells) if i in texts else _values_of_cells(cells)
+        if column is None:
+            return None
+        columns[name] = column
+    return columns
+
+
+def _names_of_cells(cells: Sequence[str]) -> Array:
+    """Return ids or labels."""
+    return to_names(pd.Series([None if cell in _UNNAMED else cell for cell in cells], dtype=object))
+
+
+def _values_of_cells(cells: Sequence[str]) -> Array | None:
+    """Return a column of plain numbers, or one of text alone; None for anything else."""
+    numbers = [cell for cell in cells if cell]
+    if numbers and all(len(cell) <= _PLAIN_LONGEST and _PLAIN.fullmatch(cell) for cell in numbers):
+        if len(numbers) == len(cells) and not any("." in cell for cell in numbers):
+            return np.array([int(cell) for cell in cells], dtype=np.int64)
+        return np.array([float(cell) if cell else np.nan for cell in cells])
+    present = [cell for cell in cells if cell not in LOST]
+    if present and not any(is_value(cell) for cell in present):
+        return np.array([cell if cell not in LOST else "" for cell in cells], dtype=object)
+    return None
 
 
 def to_names(column: pd.Series) -> Array:

@@ -181,6 +181,8 @@ def _rate_changes(steps: Seconds, gap: float) -> list[int]:
     usual = np.median(steps) if len(steps) else 0.0
     # Of two medians that differ by the factor, one lies as far as its root from that of all steps.
     unusual = (steps > usual * np.sqrt(factor)) | (steps * np.sqrt(factor) < usual)
+    if np.count_nonzero(unusual) < _STEPS // 4:
+        return []
     counts = np.cumsum(np.pad(unusual, (_STEPS, 0)))
     if not (counts[_STEPS:] - counts[:-_STEPS] >= _STEPS // 4).any():
         return []
