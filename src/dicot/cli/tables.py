@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +25,47 @@ if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
 
 
+_LONG_TABLE = 500  # rows from which on a table is written without rich, which takes a millisecond for each
+
+
 def show_columns(columns: Mapping[str, Iterable[Any]]) -> None:
     """Print columns of values below their titles; numbers stand to the right."""
+    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     shown = [title for title in columns if title != "end_time"]  # files have it; a screen has less room
-    table, texts = Table(), {title: [cell(value) for value in columns[title]] for title in shown}
-    for title, cells in texts.items():
-        table.add_column(title, justify="right" if all(map(_is_number, cells)) else "left")
+    texts = {title: [cell(value) for value in columns[title]] for title in shown}
+    is_right = {title: all(map(_is_number, cells)) for title, cells in texts.items()}
+    if len(texts[shown[0]]) > _LONG_TABLE and not Console().is_terminal:
+        typer.echo("\n".join(_drawn_lines(texts, is_right)))
+        return
+    table = Table()
+    for title in texts:
+        table.add_column(title, justify="right" if is_right[title] else "left")
     for row in zip(*texts.values(), strict=True):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # as text, because rich takes [x] in a plain one for its markup
     show(table)
+
+
+def _drawn_lines(texts: Mapping[str, Sequence[str]], is_right: Mapping[str, bool]) -> Iterator[str]:
+    """Draw the lines of a table as rich does."""
+    from rich.cells import cell_len
+
+    columns = []
+    for title, cells in texts.items():
+        width = max(map(cell_len, (title, *cells)))
+        blanks = [" " * (width - cell_len(text)) for text in (title, *cells)]
+        pairs = zip(blanks, (title, *cells), strict=True)
+        columns.append([blank + text if is_right[title] else text + blank for blank, text in pairs])
+    lines = ["━" * (len(column[0]) + 2) for column in columns]
+    titles, *rows = zip(*columns, strict=True)
+    yield "┏" + "┳".join(lines) + "┓"
+    yield "┃ " + " ┃ ".join(titles) + " ┃"
+    yield "┡" + "╇".join(lines) + "┩"
+    for row in rows:
+        yield "│ " + " │ ".join(row) + " │"
+    yield "└" + "┴".join(line.replace("━", "─") for line in lines) + "┘"
 
 
 def _is_number(text: str) -> bool:

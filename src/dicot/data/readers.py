@@ -181,7 +181,8 @@ def _reader(path: Path, kind: str) -> Callable[[Path, Reading], Any]:
 
 def read_file(path: Path, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
     """Read all recordings of a file, named after it: one, or one for each group. `tag` is what names and tables say."""
-    read, own = _reader(path, "recordings"), reading.replace(**dict.fromkeys(tag.told))
+    read = _reader(path, "recordings")
+    own = reading.replace(**dict.fromkeys(tag.told)) if tag.told else reading
     with naming(path):
         parts = read(path, own)
         for role, where in tag.told.items():

@@ -21,6 +21,7 @@ SAME_RATE = 0.02  # share by which the rates of two recordings may differ and st
 OTHER_RATE = 0.1  # share by which the rate of a stretch may differ from that of its recording
 _STEPS = 63  # that tell a rate
 _AROUND = 1024  # steps on either side that tell the mean step
+_EVEN = 1.2  # the longest by the shortest step of what is even: less than the root of `GAP`, see `_rate_changes`
 _FEW = 16  # time stamps on either side that tell whether those behind a long step are late
 _LOOKS = 4  # the most times that gaps are looked for, each time without those that were found
 _NONE = np.array([], dtype=np.intp)
@@ -167,6 +168,10 @@ class Stretch(NamedTuple):
 def stretches(times: Seconds, gap: float = GAP) -> list[Stretch]:
     """Divide increasing time stamps (T,) at gaps and where the rate changes; docs/choosing.md says by which rules."""
     steps = np.diff(times)
+    if len(steps) and steps.max() <= min((1 + gap) / 2, _EVEN) * steps.min():
+        # No step is long enough for a gap or for another rate: of thousands of short recordings most are like this.
+        whole = slice(0, len(times))
+        return [Stretch(whole, rate_of(times, [whole]), 0)]
     out: list[Stretch] = []
     for part, (first, stop) in enumerate(pairwise([0, *_rate_changes(steps, gap), len(times)])):
         cuts = first + 1 + _gaps(times[first:stop], steps[first : stop - 1], gap)
@@ -181,8 +186,6 @@ def _rate_changes(steps: Seconds, gap: float) -> list[int]:
     usual = np.median(steps) if len(steps) else 0.0
     # Of two medians that differ by the factor, one lies as far as its root from that of all steps.
     unusual = (steps > usual * np.sqrt(factor)) | (steps * np.sqrt(factor) < usual)
-    if np.count_nonzero(unusual) < _STEPS // 4:
-        return []
     counts = np.cumsum(np.pad(unusual, (_STEPS, 0)))
     if not (counts[_STEPS:] - counts[:-_STEPS] >= _STEPS // 4).any():
         return []
