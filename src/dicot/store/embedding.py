@@ -87,7 +87,7 @@ def _joined(parts: Sequence[Windows]) -> Iterator[Windows]:
         if len(alike) == 1:
             yield alike[0]
             continue
-        columns = join_columns([known_of(part) for part in alike], [len(part) for part in alike])
+        columns: dict[str, Any] = {**join_columns([known_of(part) for part in alike], [len(part) for part in alike])}
         y = columns.pop("label", None)
         x = np.concatenate([part.x for part in alike])
         yield Windows(x, y, channels=alike[0].channels, rate=alike[0].rate, **columns)
