@@ -48,5 +48,5 @@ def test_gun_point_and_the_rules_of_a_fit():
 
 def test_says_how_to_install_aeon(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "aeon.transformations.collection.convolution_based", None)
-    with pytest.raises(MissingExtraError, match=r"dicot\[aeon\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[aeon\]"):
         MiniRocket().fit(np.zeros((4, 1, 9)))

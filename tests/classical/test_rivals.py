@@ -39,7 +39,7 @@ def test_of_aeon_any_length_constants_and_copies(name):
 )
 def test_of_aeon_say_how_to_install_it(kind, part, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, f"aeon.transformations.collection.{part}_based", None)
-    with pytest.raises(MissingExtraError, match=r"dicot\[aeon\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[aeon\]"):
         kind().fit(np.zeros((4, 1, 12)))
 
 
