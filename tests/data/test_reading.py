@@ -33,6 +33,7 @@ WHOLE: dict[str, Any] = {
     "layout": "ntc",
     "names": "{a}_{b}",
     "table": "/labels.csv",
+    "table_unit": "ms",
 }
 
 

@@ -61,7 +61,18 @@ Set = Annotated[
 
 # Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
 CASES = ("case", "ignore", "header", "layout")  # of a file of cases
-CUTTING = ("window", "stride", "rate", "resample", "unit", "duplicates", "gap", "names", "table")  # of recordings
+CUTTING = (
+    "window",
+    "stride",
+    "rate",
+    "resample",
+    "unit",
+    "duplicates",
+    "gap",
+    "names",
+    "table",
+    "table_unit",
+)  # of recordings
 READING = ("time", "channels", "label", "group", "missing", "scale", *CASES, *CUTTING)
 FEATURES = ("pooling", "calibrate", "bank", "n_components")
 RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
@@ -79,6 +90,7 @@ TEXTS = (
     "gpu_memory",
     "names",
     "table",
+    "table_unit",
 )
 
 
@@ -286,7 +298,7 @@ def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     """Return the label of each vector (N,): from a file of labels, or else from the vectors' own column."""
     from dicot.core.errors import naming
     from dicot.data.labels import labelled
-    from dicot.use.labels.store import put_on_windows, read_labels, why_on_none
+    from dicot.use.labels.store import check_ranges, put_on_windows, read_labels, why_on_none
 
     if labels is None:
         if known.label is None or not labelled(known.label).any():
@@ -297,6 +309,7 @@ def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     with naming(labels):
         read = read_labels(labels, known.begun())
         given, lost = put_on_windows(read, *places)
+        check_ranges(read, lost, labels, places)
     if not read:
         raise InputError(f"{labels} holds no labels. Give some by `dicot label add`.")
     if lost:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dicot.store.folder import Corpus
 
 # What a look at recordings goes by.
-LOOKED_AT = ("time", "unit", "duplicates", "channels", "label", "group", "gap", "names", "table")
+LOOKED_AT = ("time", "unit", "duplicates", "channels", "label", "group", "gap", "names", "table", "table_unit")
 
 
 @final

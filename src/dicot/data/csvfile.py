@@ -44,6 +44,11 @@ class Sheet(NamedTuple):
         with _opened(self.path) as file:
             return f"line {next(islice(_parsed(file, self.separator), row, None))[0]}"
 
+    def line_numbers(self) -> list[int]:
+        """Return the line of every row of cells, the header's first."""
+        with _opened(self.path) as file:
+            return [line for line, _ in _parsed(file, self.separator)]
+
     def frame(self, header: bool, texts: Collection[int] = ()) -> pd.DataFrame:
         """Read all rows, below the first where that is a header; columns in these places stay text."""
         width = len(self.rows[0])

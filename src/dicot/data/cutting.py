@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -24,7 +24,7 @@ from dicot.data.labels import (
     join_column,
     labelled,
 )
-from dicot.data.ranges import labels_of_windows
+from dicot.data.ranges import Label, Misplaced, check_places, labels_of_windows, rows_on_windows
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
 from dicot.data.timestamps import SAME_RATE, Seconds, stretches
@@ -40,9 +40,12 @@ class LeftOut(NamedTuple):
     between: int = 0  # in stretches between gaps, or changes of rate, that are shorter than a window
     other: int = 0  # at another rate
     tail: int = 0  # behind the last window of a stretch
+    ranges: int = 0  # of labels in a table, for these recordings
+    unused_ranges: int = 0  # that no window took its label from
 
     def plus(self, other: Sequence[int]) -> "LeftOut":
-        return LeftOut(*(a + int(b) for a, b in zip(self, other, strict=True)))
+        # What an earlier version noted has fewer counts.
+        return LeftOut(*(a + int(b) for a, b in zip_longest(self, other, fillvalue=0)))
 
     def sentence(self, rate: float | None) -> str:
         """Say how many and why; nothing where they are few."""
@@ -62,6 +65,12 @@ class LeftOut(NamedTuple):
     def warn(self, rate: float | None) -> None:
         if said := self.sentence(rate):
             warnings.warn(said, LeftOutWarning, stacklevel=3)
+        if self.unused_ranges:
+            sentence = (
+                f"{self.unused_ranges} of {self.ranges} ranges of labels cover more than half of no window, so no "
+                "window has their label. A smaller window, or a smaller stride, keeps more."
+            )
+            warnings.warn(sentence, DicotWarning, stacklevel=3)
 
 
 class Outline(NamedTuple):
@@ -79,6 +88,8 @@ class Outline(NamedTuple):
     n_merged: int = 0  # rows that became one with the row before, which had the same time stamp
     remarks: tuple[Remark, ...] = ()  # on its clock
     assumed_unit: str | None = None  # of its time stamps, where nobody named one
+    n_ranges: int = 0  # of labels in a table, for the whole file
+    misplaced: tuple[Misplaced, ...] = ()  # those of them that do not lie in the recordings of the file
 
 
 def outline_of(recording: Recording, reading: Reading) -> Outline:
@@ -94,7 +105,7 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
     longest, timed = recording.n_times, recording.times is not None
     if recording.times is not None:
         longest = max(int(run.stop - run.start) for run, *_ in stretches(recording.times, reading.gap))
-    labels = [label for *_, label in recording.ranges] or recording.label
+    labels = [one.label for one in recording.ranges] or recording.label
     kinds = (_kind(labels), _kind(recording.group))
     return Outline(
         recording.name,
@@ -108,6 +119,8 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         n_merged=recording.n_merged,
         remarks=recording.remarks,
         assumed_unit=recording.assumed_unit,
+        n_ranges=recording.n_ranges,
+        misplaced=recording.misplaced,
     )
 
 
@@ -156,8 +169,12 @@ class Cut:
         y = None if all(label is None for label in labels) else _per_window(labels, places, self.length)
         edges = np.cumsum([len(at) for at in places])[:-1]
         spans = list(zip(np.split(start, edges), np.split(end, edges), strict=True))  # of the windows of each track
+        if any(one.ranges for one in tracks):
+            taken = self._labels_of_ranges(tracks, spans)
+            left = left.plus((0, 0, 0, 0, *_count_ranges(tracks, taken, spans)))
+            y = _joined_labels(taken, y)
         about = {
-            "y": y if not any(one.ranges for one in tracks) else self._by_range(tracks, y, spans),
+            "y": y,
             "group": _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length),
             "recording": recording,
             "start": start,
@@ -170,15 +187,12 @@ class Cut:
         known = {key: value for key, value in about.items() if value is not None}
         return CutPlan(self, values, starts, known, left, lengths)
 
-    def _by_range(self, tracks: Sequence[Recording], y: Array | None, spans: Sequence[Any]) -> Array:
-        """Return the labels of windows: those of ranges, and where none is, those of y."""
+    def _labels_of_ranges(self, tracks: Sequence[Recording], spans: Sequence[Any]) -> list[list[Label | None]]:
+        """Return for each track the label that each of its windows takes from a range, None where there is none."""
         if self.rate is None:
             raise InputError("Ranges of labels are in seconds, and the rate is not known. Say rate= (--set rate=50).")
         tracked = zip(tracks, spans, strict=True)
-        found = [label for one, span in tracked for label in labels_of_windows(one.ranges, *span)]
-        others = [None] * len(found) if y is None else y.tolist()
-        taken = [other if label is None else label for label, other in zip(found, others, strict=True)]
-        return check_labels(taken, len(taken), "label", "windows")
+        return [labels_of_windows([range_[:3] for range_ in one.ranges], *span) for one, span in tracked]
 
     def _tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
         """Return recordings as they are cut: channels in one order, resampled between gaps where asked for."""
@@ -207,6 +221,30 @@ class Cut:
         starts = np.concatenate([times[at] for times, at in zip(clocks, places, strict=True)])
         lasts = np.concatenate([times[at + self.length - 1] for times, at in zip(clocks, places, strict=True)])
         return without_noise(starts, self.rate), without_noise(lasts + 1 / rate, self.rate)
+
+
+def _joined_labels(by_range: Sequence[Sequence[Label | None]], y: Array | None) -> Array:
+    """Return the labels of windows: those of ranges, and where none is, those of y."""
+    labels = [label for track in by_range for label in track]
+    others = [None] * len(labels) if y is None else y.tolist()
+    taken = [other if label is None else label for label, other in zip(labels, others, strict=True)]
+    return check_labels(taken, len(taken), "label", "windows")
+
+
+def _count_ranges(
+    tracks: Sequence[Recording], taken: Sequence[Sequence[Label | None]], spans: Sequence[Any]
+) -> tuple[int, int]:
+    """Count the ranges of these tracks, and those of them that lie on windows but gave none its label.
+
+    A row of a table may be of several tracks: the recordings of one file, or the pieces of one between gaps.
+    """
+    rows = {one.row for track in tracks for one in track.ranges}
+    overlapping, used = set[str](), set[str]()
+    for track, labels, (start, end) in zip(tracks, taken, spans, strict=True):
+        on_windows, on_labels = rows_on_windows(track.ranges, labels, start, end)
+        overlapping |= on_windows
+        used |= on_labels
+    return len(rows), len(overlapping - used)
 
 
 @final
@@ -271,7 +309,16 @@ def settle(
     warn_of_merged(outlines, reading.duplicates)
     for sentence in remark_sentences({one.name: one.remarks for one in outlines}):
         warnings.warn(sentence, ClockWarning, stacklevel=4)
-    return Cut(reading, channels, rate, *reading.steps(rate), tuple(texts))
+    length, stride = reading.steps(rate)
+    if rate is not None:
+        check_ranges(outlines, length / rate)
+    return Cut(reading, channels, rate, length, stride, tuple(texts))
+
+
+def check_ranges(outlines: Sequence[Outline], tolerance: float) -> None:
+    """Refuse a table of labels most of whose ranges lie outside; they may reach so many seconds over an end."""
+    misplaced = [one for outline in outlines for one in outline.misplaced]
+    check_places(sum(outline.n_ranges for outline in outlines), misplaced, tolerance)
 
 
 def recordings_in_memory(

@@ -14,6 +14,7 @@ from dicot.data.cases import Array
 from dicot.data.clocks import Remark
 from dicot.data.cutting import LeftOut
 from dicot.data.namepattern import NamePattern, suggest_pattern
+from dicot.data.ranges import check_places
 from dicot.data.readers import column_names, named_recordings, read_file, stem_of
 from dicot.data.reading import Reading, Source, seconds_text, time_steps
 from dicot.data.recording import Recording
@@ -80,6 +81,7 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
     rows = []
     files = named_recordings(source, how.table)
     tags = tags_of(source, files, how)
+    n_ranges, misplaced = 0, []
     for name, file in files.items():
         shown = name + file.name.removeprefix(stem_of(file))
         size = file.stat().st_size
@@ -90,9 +92,13 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
             columns = tuple(named for named in column_names(file) if not says_time(named))
             rows.append(Inspected(shown, problem=str(error), path=file, columns=columns, bytes=size, settings=settings))
             continue
+        n_ranges += sum(recording.n_ranges for recording in recordings)
+        misplaced += [place for recording in recordings for place in recording.misplaced]
         for recording in recordings:
             row = _inspected(shown + recording.name.removeprefix(stem_of(file)), recording, how.gap)
             rows.append(replace(row, path=file, columns=recording.channels, bytes=size))
+    # Without a window nothing says how far a range may reach over the end of its recording.
+    check_places(n_ranges, misplaced, tolerance=np.inf)
     return rows
 
 

@@ -188,7 +188,7 @@ def read_file(path: Path, reading: Reading, tag: Tag = NOTHING) -> list[Recordin
         for role, where in tag.told.items():
             if (name := getattr(reading, role)) in parts.held:
                 raise InputError(f"{role}={name!r} is {where}, and a column of the file as well. Rename one of them.")
-        return [replace(one, **tag.put_on(one)) for one in recordings_of(stem_of(path), parts, own)]
+        return tag.put_on(recordings_of(stem_of(path), parts, own), reading)
 
 
 def read_case_file(path: Path, reading: Reading) -> dict[str, Content]:

@@ -28,11 +28,24 @@ _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 _MOST = 2**40  # time steps, more than any recording has
 # Fields that only recordings have.
-CUTTING = ("window", "stride", "rate", "resample", "unit", "duplicates", "gap", "keep_tail", "names", "table")
+CUTTING = (
+    "window",
+    "stride",
+    "rate",
+    "resample",
+    "unit",
+    "duplicates",
+    "gap",
+    "keep_tail",
+    "names",
+    "table",
+    "table_unit",
+)
 DUPLICATES = ("error", "mean", "first")
 _CHOICES = {
     "duplicates": [*DUPLICATES],
     "unit": [*UNITS],
+    "table_unit": [*UNITS, "steps"],
     "missing": [*MISSING],
     "scale": ["dataset", "case"],
     "layout": [*LAYOUTS],
@@ -68,6 +81,7 @@ class Reading:
     layout: str = "nct"  # or "ntc", of cases in an .npz or .npy
     names: str | None = None  # of recordings, "{activity}_{subject}_{trial}": label and group may name its fields
     table: str | None = None  # the .csv of labels of recordings or their ranges; "" for none, also if one is found
+    table_unit: str | None = None  # of start and end in that table: "s", "ms", "us", "ns", or "steps" for time steps
 
     def __post_init__(self) -> None:
         problems = []

@@ -14,7 +14,7 @@ from dicot.data.clocks import Remark, read_clock
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.duplicates import burst_starts, merge_labels, merge_values, refuse_bursts
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
-from dicot.data.ranges import Label
+from dicot.data.ranges import Misplaced, TableRange
 from dicot.data.reading import Reading
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, usual_rate
 
@@ -35,10 +35,13 @@ class Recording:
     group: Any = None  # whose it is
     origin: str | None = None  # the date from which the times count, as ISO 8601
     units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
-    ranges: tuple[tuple[float, float, Label], ...] = ()  # stretches of it, start and end in seconds, with a label
+    ranges: tuple[TableRange, ...] = ()  # stretches of it with a label, as a table gives them
     n_merged: int = 0  # rows of its file that became one with the row before, because both have one time stamp
     remarks: tuple[Remark, ...] = ()  # what was done to its clock, or assumed of it
     assumed_unit: str | None = None  # of its time stamps, where these are numbers and nobody named one
+    # Of the first recording of a file: how many ranges the table has for the file, and those that do not lie in it.
+    n_ranges: int = 0
+    misplaced: tuple[Misplaced, ...] = ()
 
     @property
     def n_times(self) -> int:

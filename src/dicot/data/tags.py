@@ -2,25 +2,31 @@
 
 import hashlib
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path, PurePath
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from dicot.core.errors import DicotWarning, InputError, did_you_mean, listed, naming
-from dicot.data.csvfile import columns_of, open_sheet
-from dicot.data.labels import as_text, is_number
+from dicot.core.errors import DicotWarning, InputError, listed, naming
+from dicot.data.csvfile import open_sheet
+from dicot.data.labeltable import (
+    FILE_COLUMNS,
+    Files,
+    LabelTable,
+    RangeRow,
+    check_names,
+    on_clock,
+    place_of,
+    read_label_table,
+    recordings_meant,
+    why_not_meant,
+)
 from dicot.data.namepattern import NamePattern
-from dicot.data.ranges import Label
+from dicot.data.ranges import Label, Misplaced, TableRange
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Recording
-from dicot.data.timestamps import EPOCH, seconds_since
 
 TABLE = "labels.csv"  # found without being named
-_FILE = ("file", "recording")  # columns of a table that say whose row it is
-Files = Mapping[str, Path | str]  # name of a recording -> its file
 
 
 class Tag(NamedTuple):
@@ -28,13 +34,38 @@ class Tag(NamedTuple):
 
     label: Label | None = None
     group: Label | None = None
-    ranges: tuple[tuple[float | str, float | str, Label], ...] = ()  # start and end, in seconds or as ISO text
+    ranges: tuple[RangeRow, ...] = ()
     told: Mapping[str, str] = {}  # "label" or "group" -> in words where it is told
 
-    def put_on(self, one: Recording) -> dict[str, Any]:
-        """Return the fields of a recording that are told elsewhere than in its file."""
-        spans = ((*(seconds_since(one.origin, time) for time in times), label) for *times, label in self.ranges)
-        return {"ranges": tuple(spans), **{role: getattr(self, role) for role in self.told}}
+    def put_on(self, recordings: Sequence[Recording], reading: Reading) -> list[Recording]:
+        """Return the recordings of a file with what is told elsewhere than in it."""
+        fields = {role: getattr(self, role) for role in self.told}
+        tagged = [replace(one, ranges=self._ranges_of(one, reading), **fields) for one in recordings]
+        if tagged and self.ranges:
+            tagged[0] = replace(tagged[0], n_ranges=len(self.ranges), misplaced=self._misplaced(recordings, reading))
+        return tagged
+
+    def _ranges_of(self, recording: Recording, reading: Reading) -> tuple[TableRange, ...]:
+        """Return the ranges on the clock of a recording."""
+        rate, unit = recording.rate or reading.rate, reading.table_unit or "s"
+        found = []
+        for one in self.ranges:
+            try:
+                start, end = (on_clock(recording, time, unit, rate) for time in (one.start, one.end))
+            except ValueError as error:
+                raise InputError(f"{one.row}: {error}") from error
+            found.append(TableRange(start, end, one.label, one.row))
+        return tuple(found)
+
+    def _misplaced(self, recordings: Sequence[Recording], reading: Reading) -> tuple[Misplaced, ...]:
+        """Return the ranges that lie within none of the recordings of a file."""
+        found = []
+        for one in self.ranges:
+            places = [place_of(one, recording, reading) for recording in recordings]
+            if all(place is not None for place in places):
+                near = [place for place in places if place is not None]
+                found.append(max(near, key=lambda place: -place.excess))
+        return tuple(found)
 
 
 NOTHING = Tag()
@@ -62,7 +93,7 @@ def find_table(source: Source, said: str | None = None) -> Path | None:
 
 def _is_table(path: Path) -> bool:
     try:
-        return path.is_file() and any(name in open_sheet(path).rows[0] for name in _FILE)
+        return path.is_file() and any(name in open_sheet(path).rows[0] for name in FILE_COLUMNS)
     except (InputError, OSError, ValueError):
         return False
 
@@ -79,12 +110,14 @@ def tags_of(source: Source, files: Files, reading: Reading) -> dict[str, Tag]:
     if (path := find_table(source, reading.table)) is None:
         return tags
     with naming(path):
-        found = _by_table(path, files, called, tags or dict.fromkeys(files, NOTHING))
-        if not isinstance(found, str):
-            return found
-        if reading.table:
-            raise InputError(found)
-    warnings.warn(f"{path} is not used. {found}", DicotWarning, stacklevel=2)
+        table = read_label_table(path, called)
+        owners = recordings_meant(table, files)
+        reason = why_not_meant(table, owners, files, called)
+        if reason and reading.table:
+            raise InputError(reason)
+        if not reason:
+            return _with_table(table, owners, files, called, tags or dict.fromkeys(files, NOTHING))
+    warnings.warn(f"{path} is not used. {reason}", DicotWarning, stacklevel=2)
     return tags
 
 
@@ -101,77 +134,55 @@ def _by_name(files: Files, called: Mapping[str, str], pattern: NamePattern) -> d
     return {name: Tag(get(called["label"]), get(called["group"]), told=told) for name, get in own.items()}
 
 
-def _by_table(path: Path, files: Files, called: Mapping[str, str], tags: Mapping[str, Tag]) -> dict[str, Tag] | str:
-    """Add what the rows of a table say, of a recording or a range of one; or say why it does not fit to these files."""
-    sheet = open_sheet(path)
-    names = sheet.rows[0]
-    key = next((name for name in _FILE if name in names), "")
-    roles = [role for role, name in called.items() if name in names]
-    if not key or ("start" in names) != ("end" in names):
-        wanted = "a column file (or recording), a column label, and start and end where it holds ranges"
-        raise InputError(f"A table of labels has {wanted}; this has {listed(names)}.")
-    if not roles:
-        return f"It has no column {called['label']!r}. {did_you_mean(called['label'], names)} Name it by --label."
-    columns = columns_of(sheet, [key, *called.values()])
-    texts, meant = as_text(columns[key]).tolist(), _meant(files)
-    owners = [meant.get(text.replace("\\", "/").removeprefix("./"), []) for text in texts]
-    if not any(owners):
-        return (
-            f"It names {listed([*dict.fromkeys(texts)])}, and none of the recordings {listed([*files])}. Correct them."
-        )
-    told = dict(next(iter(tags.values())).told)
-    if both := [role for role in roles if role in told]:
-        raise InputError(f"{both[0]}={called[both[0]]!r} is {told[both[0]]} and a column. Rename one of them.")
-    told |= dict.fromkeys(roles, f"a column of {path}")
-    out = {name: tag._replace(told=told) for name, tag in tags.items()}
-    cells = {name: [None if c == "" or c != c else c for c in column.tolist()] for name, column in columns.items()}
-    for row, own in enumerate(owners):
+def _with_table(
+    table: LabelTable,
+    owners: Sequence[Sequence[str]],
+    files: Files,
+    columns: Mapping[str, str],
+    tags: Mapping[str, Tag],
+) -> dict[str, Tag]:
+    """Add to the tags of files what the rows of a table say; `owners` are the recordings that each row may mean."""
+    roles = [role for role in columns if role in table.cells]
+    sources = dict(next(iter(tags.values())).told)
+    if both := [role for role in roles if role in sources]:
+        raise InputError(f"{both[0]}={columns[both[0]]!r} is {sources[both[0]]} and a column. Rename one of them.")
+    check_names(table, owners, files)
+    sources |= dict.fromkeys(roles, f"a column of {table.path}")
+    out = {name: tag._replace(told=sources) for name, tag in tags.items()}
+    for row, meant in enumerate(owners):
         try:
-            for owner in own:
-                if len(own) > 1:
-                    raise ValueError(f"{texts[row]!r} may be {listed(own)}. Name it with its folder.")
-                given: dict[str, Any] = {r: cells[at][row] for r in roles if cells[at := called[r]][row] is not None}
-                span = [cells[name][row] for name in ("start", "end") if name in cells]
-                if "label" in given and any(time is not None for time in span):
-                    given["ranges"] = (*out[owner].ranges, (*_checked(span), given.pop("label")))
-                for role in set(roles) & given.keys():
-                    if (before := getattr(out[owner], role)) not in (None, given[role]):
-                        raise ValueError(f"{texts[row]!r} has two of {role}: {before!r} above, {given[role]!r} here.")
-                out[owner] = out[owner]._replace(**given)
+            values = table.values(row)
+            for name in meant:
+                out[name] = _with_row(out[name], values, table.names[row])
         except ValueError as error:
-            raise InputError(f"{sheet.line(row + 1)}: {error}") from error
-    named = {owner for own in owners for owner in own}
-    if silent := [name for name in files if name not in named]:
-        said = f"{path} says nothing of {len(silent)} of {len(files)} recordings: {listed(silent)}."
-        warnings.warn(said, DicotWarning, stacklevel=3)
+            raise InputError(f"{table.line(row)}: {error}") from error
+    _warn_of_silent(table.path, files, {name for meant in owners for name in meant})
     return out
 
 
-def _checked(span: list[Any]) -> list[float | str]:
-    """Return start and end of a range, in seconds or as dates."""
-    times: list[float | str] = [
-        t if isinstance(t, str) and not is_number(t) else float("nan" if t is None else t) for t in span
-    ]
-    with suppress(ValueError):
-        first, last = (seconds_since(EPOCH, time) for time in times)
-        if len({type(time) for time in times}) == 1 and -np.inf < first < last < np.inf:
-            return times
-    raise InputError(f"A range from {span[0]} to {span[1]}. Give seconds or ISO 8601 dates, the end behind the start.")
+def _with_row(tag: Tag, values: Mapping[str, Any], text: str) -> Tag:
+    """Return a tag with what one more row of the table says, which calls the recording `text`."""
+    for role in ("label", "group"):
+        before, value = getattr(tag, role), values.get(role)
+        if value is not None and before not in (None, value):
+            raise InputError(f"{text!r} has two of {role}: {before!r} above, {value!r} here.")
+    ranges = (*tag.ranges, values["range"]) if "range" in values else tag.ranges
+    return tag._replace(label=values.get("label", tag.label), group=values.get("group", tag.group), ranges=ranges)
 
 
-def _meant(files: Files) -> dict[str, list[str]]:
-    """Return whom a text may mean: a recording's name or its last part, with or without the file's suffix."""
-    parts: dict[str, list[str]] = {}
-    whole: dict[str, list[str]] = {}
-    for name, file in files.items():
-        last = PurePath(name).name
-        suffix = PurePath(file).name.removeprefix(last)
-        for text in {last, last + suffix}:
-            parts.setdefault(text, []).append(name)
-        whole |= {name: [name], name + suffix: [name]}
-    return parts | whole
+def _warn_of_silent(path: Path, files: Files, named: Collection[str]) -> None:
+    """Count the recordings of which a table says nothing."""
+    silent = [name for name in files if name not in named]
+    if silent:
+        sentence = f"{path} says nothing of {len(silent)} of {len(files)} recordings: {listed(silent)}."
+        warnings.warn(sentence, DicotWarning, stacklevel=4)
 
 
 def told_of(tags: Mapping[str, Tag]) -> dict[str, str]:
     """Name what is said of each file, to see later whether it has changed."""
-    return {name: hashlib.sha256(repr(tag[:3]).encode()).hexdigest()[:16] for name, tag in tags.items()}
+    return {name: hashlib.sha256(repr(_content(tag)).encode()).hexdigest()[:16] for name, tag in tags.items()}
+
+
+def _content(tag: Tag) -> tuple[Any, ...]:
+    """Return what a tag says, without the rows that say it: the same as in vector files of earlier versions."""
+    return tag.label, tag.group, tuple((one.start, one.end, one.label) for one in tag.ranges)

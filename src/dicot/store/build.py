@@ -40,6 +40,7 @@ from dicot.core.storage import arrow, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
 from dicot.data.looking import unlike_most
+from dicot.data.ranges import Misplaced
 from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
 from dicot.data.reading import Reading, before_pattern
 from dicot.data.recording import Recording
@@ -215,8 +216,12 @@ def _without_odd_files(looked: Mapping[int, Note], sources: Sequence[Source], re
 
 def _outlines(note: Note) -> list[Outline]:
     """Return the outlines that a note of a file keeps in plain values."""
-    entries = note.get("recordings", ())
-    return [Outline(**{**entry, **{key: tuple(entry[key]) for key in ("channels", "units")}}) for entry in entries]
+    outlines = []
+    for entry in note.get("recordings", ()):
+        lists = {key: tuple(entry[key]) for key in ("channels", "units")}
+        lists["misplaced"] = tuple(Misplaced(*place) for place in entry.get("misplaced", ()))
+        outlines.append(Outline(**{**entry, **lists}))
+    return outlines
 
 
 def _settled(looked: Mapping[int, Note], sources: Sequence[Source], reading: Reading) -> Cut:

@@ -198,7 +198,9 @@ def embed_recordings(
                 at += len(part)
             notes: Facts = new.about["notes"]
             facts = facts | {name: {**facts[name], "windows": note["windows"]} for name, note in notes.items()}
-            left = LeftOut(*np.sum([note["left"] for note in notes.values()], axis=0).tolist())
+            left = LeftOut()
+            for note in notes.values():
+                left = left.plus(note["left"])
             stream.warn(columns, left)
             arrays = {COLUMNS[name]: values for name, values in columns.items()}
             x = rows.read()

@@ -15,13 +15,15 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
+import pandas as pd
 
 from dicot.core.database import open_tables, transaction
 from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
-from dicot.data.ranges import Span, labels_of_windows
+from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
+from dicot.data.timestamps import UNITS
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
@@ -377,6 +379,46 @@ class WindowKeys:
         written = {_rounded(key): key for key in labels}
         wanted = dict.fromkeys(self._keys[row] for row in rows)
         return list(dict.fromkeys(written.get(_rounded(key), key) for key in wanted))
+
+
+def check_ranges(labels: Mapping[Key, Label], lost: Collection[Key], path: Path, places: tuple[Array, ...]) -> None:
+    """Refuse the labels of a file most of whose ranges lie outside the windows, and count those that reach beyond.
+
+    `lost` are on no window, and are named elsewhere. `places` are recording, start and end of all windows.
+    """
+    recording, start, end = places
+    bounds = (
+        pd.DataFrame({"start": start, "end": end}).groupby(recording.astype(str)).agg({"start": "min", "end": "max"})
+    )
+    first, last = bounds["start"].to_dict(), bounds["end"].to_dict()
+    lengths = end - start
+    shortest, longest = float(lengths.min(initial=np.inf)) / 2, float(lengths.max(initial=0.0))
+    n_ranges, misplaced = 0, dict[Key, Misplaced]()
+    for key in labels:
+        span = _seconds(key)
+        if span is None or key[0] not in first:
+            continue
+        n_ranges += 1
+        whole = (first[key[0]], last[key[0]])
+        if span[0] < whole[0] or span[1] > whole[1]:
+            misplaced[key] = Misplaced(str(path), key[0], *span, *whole, _units_within(span, whole, shortest))
+    outside = [one for one in misplaced.values() if one.is_outside]
+    is_of_other_vectors = len(lost) == len(labels) and not any(one.units for one in outside)
+    if is_of_other_vectors or 2 * len(outside) <= n_ranges:
+        misplaced = {key: place for key, place in misplaced.items() if key not in lost}
+    # Behind the last window of a recording there is less than another window.
+    check_places(n_ranges, [*misplaced.values()], 2 * longest, options=False)
+
+
+def _units_within(span: tuple[float, float], whole: tuple[float, float], shortest: float) -> tuple[str, ...]:
+    """Return the units in which a range would lie within a recording, and not be shorter than so many seconds."""
+    units = []
+    for unit, scale in UNITS.items():
+        start, end = span[0] / scale, span[1] / scale
+        is_within = whole[0] <= start and end <= whole[1]
+        if unit in UNIT_NAMES and is_within and end - start >= shortest:
+            units.append(unit)
+    return tuple(units)
 
 
 def why_on_none(key: Key, recording: Array, start: Array, end: Array) -> str:
