@@ -15,14 +15,14 @@ from dicot.data.labels import as_text, is_number
 from dicot.data.ranges import NOISE, UNIT_NAMES, WITHOUT_TABLE, Label, Misplaced
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
-from dicot.data.timestamps import EPOCH, UNITS, seconds_since
+from dicot.data.timestamps import EPOCH, seconds_since
+from dicot.data.timeunits import SINCE_1970, UNITS
 
 FILE_COLUMNS = ("file", "recording")  # columns of a table that say whose row it is
 Files = Mapping[str, Path | str]  # name of a recording -> its file
 _SHOWN = 5  # wrong names that an error compares with those of the recordings
 _ALIKE = 0.8  # how similar two names must be, by difflib, for one to be taken for the other misspelled
 _MOST_FILES = 100_000  # that are looked through for those that a table may mean
-SINCE_1970 = 1e9  # seconds, reached in 2001: no recording has lasted that long, so larger numbers are dates
 
 
 class RangeRow(NamedTuple):

@@ -23,7 +23,7 @@ from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import check_labels, is_number, plain_text
 from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
-from dicot.data.timestamps import UNITS
+from dicot.data.timeunits import UNITS
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
