@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning
-from dicot.data import Reading, Windows
+from dicot.data import Allowance, Reading, Windows
 from dicot.data.readers import READERS, Reader, named_recordings, read_recordings
 from dicot.data.recording import Parts, signals
 
@@ -89,8 +89,14 @@ def test_a_column_of_groups_divides_a_file(tmp_path: Path) -> None:
 def test_short_recordings_are_named_in_one_warning(tmp_path: Path) -> None:
     for name, n in (("long", 100), ("brief", 30), ("tiny", 3)):
         write(tmp_path / f"{name}.csv", np.arange(n) / 50)
+    with pytest.raises(
+        InputError, match=r"2 of 3 recordings have no window.*brief, tiny.*--window 3 .*--allow-partial"
+    ):
+        windows_from(tmp_path, "1s")
+    allowance = Allowance(partial=True)
     with pytest.warns(ShortRecordingWarning) as caught:
-        windows = windows_from(tmp_path, "1s")
+        windows = windows_from(tmp_path, "1s", allowance=allowance)
+    assert allowance.recordings == ["brief", "tiny"]
     assert len(caught) == 1 and "brief, tiny" in str(caught[0].message)
     assert windows.recording is not None and set(windows.recording.tolist()) == {"long"}
     with pytest.raises(InputError, match="500 time steps.* 100"):
@@ -133,8 +139,12 @@ def test_jitter_makes_no_gaps(tmp_path: Path) -> None:
 def test_what_has_another_rate_is_left_out_and_counted(tmp_path: Path) -> None:
     times = np.concatenate([np.arange(600) / 50, 12 + np.arange(400) / 25])
     write(tmp_path / "a.csv", times)
+    with pytest.raises(InputError, match=r"40 % of the rows.*400 are at another rate.*--set resample=true"):
+        windows_from(tmp_path, "2s", "100%")
+    allowance = Allowance(partial=True)
     with pytest.warns(LeftOutWarning, match=r"^4\d % of rows .* of 1,000\).*another rate than 50 .*\(400; .*resample"):
-        windows = windows_from(tmp_path, "2s", "100%")
+        windows = windows_from(tmp_path, "2s", "100%", allowance=allowance)
+    assert allowance.rows == 400
     assert windows.rate == 50 and windows.start is not None and windows.end is not None
     assert windows.start.tolist() == [0, 2, 4, 6, 8, 10] and windows.end.max() == pytest.approx(12)
     even = windows_from(tmp_path, "2s", "100%", resample=True)

@@ -336,3 +336,53 @@ def test_a_sensor_that_gave_nothing_is_a_bad_file_too(folder: Path, tmp_path: Pa
     with pytest.warns(DicotWarning, match=r"Left out .*sun\.csv"):
         done = embed_recordings(moments, "abc", tmp_path / "v.npz", folder, how, allowance=Allowance(bad_files=True))
     assert done.added == len(windows)
+
+
+def test_more_than_a_fifth_without_a_window_is_an_error_before_any_work_and_a_fifth_is_not(
+    folder: Path, tmp_path: Path
+) -> None:
+    write(folder / "thu.csv", 120, "walk", "person 3", 3)
+    write(folder / "short.csv", 15, "walk", "person 4", 4)
+
+    def refuses(windows: Windows) -> Array:
+        raise AssertionError("nothing may be embedded")
+
+    out = tmp_path / "v.npz"
+    with pytest.warns(DicotWarning, match="short"):
+        embed_recordings(moments, "abc", out, folder, CUT)  # 1 of 5
+    write(folder / "brief.csv", 12, "walk", "person 5", 5)
+    for how in (CUT, {**CUT, "rate": 40.0}):
+        with pytest.raises(InputError, match=r"2 of 6 recordings have no window.*brief, short.*--allow-partial"):
+            embed_recordings(refuses, "abc", tmp_path / "other.npz", folder, how)
+    allowance = Allowance(partial=True)
+    with pytest.warns(DicotWarning, match="brief, short"):
+        embed_recordings(moments, "abc", tmp_path / "other.npz", folder, CUT, allowance=allowance)
+    assert allowance.recordings == ["brief", "short"] and allowance
+    with pytest.warns(DicotWarning, match="brief"):  # the windows that are there count too
+        embed_recordings(moments, "abc", out, folder, CUT, append=True)
+
+
+def test_what_a_long_stride_skips_is_not_left_out(folder: Path, tmp_path: Path) -> None:
+    done = embed_recordings(moments, "abc", tmp_path / "v.npz", folder, {**CUT, "stride": "4s"})
+    assert done.recordings == 3
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_was_embedded_before_too_little_was_seen_is_not_embedded_again(tmp_path: Path) -> None:
+    folder, seen = tmp_path / "gappy", []
+    folder.mkdir()
+    for name in ("mon", "tue"):
+        write(folder / f"{name}.csv", 100)
+        rows = (folder / f"{name}.csv").read_text().splitlines()
+        kept = [rows[0], *(row for number, row in enumerate(rows[1:]) if number < 40 or number % 20 > 3)]
+        (folder / f"{name}.csv").write_text("\n".join(kept))
+
+    def counted(windows: Windows) -> Array:
+        seen.append(len(windows))
+        return moments(windows)
+
+    with pytest.raises(InputError, match=r"% of the rows .*--set gap="):
+        embed_recordings(counted, "abc", tmp_path / "v.npz", folder, CUT)
+    n_calls = len(seen)
+    embed_recordings(counted, "abc", tmp_path / "v.npz", folder, CUT, allowance=Allowance(partial=True))
+    assert n_calls == 2 and len(seen) == 2

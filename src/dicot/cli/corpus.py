@@ -51,11 +51,10 @@ def build(
     say_table([one for one in sources if SCHEME not in one], options)
     if "window" not in options:
         raise WrongCallError("Say how long a window is: --window 2.56s, or 128 for time steps.")
-    go_on = skip_damaged or said.allowance.bad_files
-    done = build_corpus(sources, out, **options, workers=workers or cores(), skip_damaged=go_on, overwrite=overwrite)
-    for source in done.corpus.damaged:
-        said.allowance.refuse(source.name, source.file, InputError(source.damaged))
-    for sentence in said.allowance.sentences():
+    allowance = said.allowance
+    allowance.bad_files = allowance.bad_files or skip_damaged
+    done = build_corpus(sources, out, **options, workers=workers or cores(), allowance=allowance, overwrite=overwrite)
+    for sentence in allowance.sentences():
         opt.warn(sentence)
     if done.was_there:
         typer.echo(f"{out} already holds this corpus; nothing to do.")

@@ -30,20 +30,21 @@ class BadFile:
 class Allowance:
     """Say what a call may leave out, and keep what it has left out.
 
-    By default nothing may be: the first file that cannot be used is an error, and so is a folder of which more than a
-    fifth lies in no window. With `bad_files` a file that cannot be used is left out and kept in `files`. With `partial`
-    any share may lie in no window; recordings without one are kept in `recordings`.
+    By default nothing may be: the first file that cannot be used is an error, and so are recordings of which more than
+    a fifth lies in no window. With `bad_files` a file that cannot be used is left out and kept in `files`. With
+    `partial` any share may lie in no window; recordings without one are kept in `recordings`.
     """
 
     def __init__(self, *, bad_files: bool = False, partial: bool = False) -> None:
         self.bad_files = bad_files
         self.partial = partial
         self.files: dict[str, BadFile] = {}  # by the name of the recording
-        self.recordings: list[str] = []  # without a window
+        self.recordings: list[str] = []  # without a window, where that was allowed
+        self.rows = 0  # in no window, where more than a fifth was allowed to be
 
     def __bool__(self) -> bool:
         """Tell whether anything was left out."""
-        return bool(self.files or self.recordings)
+        return bool(self.files or self.recordings or self.rows)
 
     def attempt(self, name: str, file: str | Path, use: Callable[[], T]) -> T | None:
         """Return what becomes of a file; None where it cannot be used and may be left out."""

@@ -14,6 +14,7 @@ from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.data.allowance import Allowance
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
+from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
 from dicot.data.labels import as_text, check_channel_names, check_groups, check_labels, check_rate, labelled
 from dicot.data.looking import readable_recordings
@@ -87,6 +88,7 @@ class Windows(Cases):
 
         No window spans two recordings, a gap or a change of rate; time stamps that only jitter are taken as even.
         Recordings shorter than a window are named in one warning, and another counts time steps that lie in no window.
+        More than a fifth of either is an error.
 
         Parameters
         ----------
@@ -94,15 +96,17 @@ class Windows(Cases):
         window : time steps, or a time such as "2.56s", "500ms" or "1min"
         stride : time steps, a time, or a share of the window such as "50%"
         name : of the result, for reports
-        allowance : whether files that cannot be used are left out, which are then kept in it; by default the first is
-            an error
+        allowance : whether files that cannot be used may be left out, and more than a fifth may lie in no window; what
+            is left out is kept in it. By default both are errors
         options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
             keep_tail; names, such as "{activity}_{subject}", of which label and group may then name a field; and table,
             the path of a .csv of labels, as docs/concepts.md describes it
         """
         reading = Reading(window, stride).replace(**options)
-        recordings = readable_recordings(source, reading, Allowance() if allowance is None else allowance)
-        plan = settled_plan(recordings, reading)
+        allowance = Allowance() if allowance is None else allowance
+        plan = settled_plan(readable_recordings(source, reading, allowance), reading)
+        refuse_partial(Coverage.of(plan), plan.cut, allowance)
+        plan.warn()
         warn_of_uneven(plan.about, plan.cut)
         return cls(**plan.fields(), name=name)
 
@@ -147,6 +151,7 @@ class Windows(Cases):
         if window is not None:
             reading = Reading(window, time=time, label=label).replace(channels=channels and tuple(channels), **options)
             plan = settled_plan(recordings_of_table(table, reading, recording, group, ignore), reading)
+            plan.warn()
             return cls(**plan.fields(), name=name)
         named = {"channels": channels and tuple(channels), "ignore": tuple(ignore) or None}
         reading = Reading(case=case, time=time, label=label, group=group).replace(**named)
@@ -191,7 +196,9 @@ class Windows(Cases):
         reading = Reading(window, stride, missing=missing, **cutting)
         recordings = recordings_in_memory(X, reading, y, group, layout, **options)
         warn_of_layout(len(recordings[0].channels), max(one.n_times for one in recordings), layout)
-        windows = cls(**settled_plan(recordings, reading).fields(), name=name)
+        plan = settled_plan(recordings, reading)
+        plan.warn()
+        windows = cls(**plan.fields(), name=name)
         return windows if options.get("channels") else replace(windows, channels=None)
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:

@@ -185,7 +185,7 @@ class Cut:
                 times = [timestamps.utc_times(one.origin, span[side]) for one, span in zip(tracks, spans, strict=True)]
                 about[what] = np.concatenate(times)
         known = {key: value for key, value in about.items() if value is not None}
-        return CutPlan(self, values, starts, known, left, lengths)
+        return CutPlan(self, values, starts, known, left, lengths, dict(held))
 
     def _labels_of_ranges(self, tracks: Sequence[Recording], spans: Sequence[Any]) -> list[list[Label | None]]:
         """Return for each track the label that each of its windows takes from a range, None where there is none."""
@@ -258,9 +258,16 @@ class CutPlan:
     about: dict[str, Array]  # of all windows y, group, recording, start, end and so on, as far as they are known
     left: LeftOut  # what is in none of them
     lengths: dict[str, int]  # name of each recording -> time steps of its longest stretch
+    rows: dict[str, int]  # name of each recording -> all its time steps
 
     def __len__(self) -> int:
         return len(self.about["start"])
+
+    def warn(self) -> None:
+        """Name recordings without a window, and count the time steps that lie in none."""
+        length = self.cut.length
+        warn_of_short({name: n for name, n in self.lengths.items() if n < length}, length)
+        self.left.warn(self.cut.rate)
 
     def fields(self, rows: slice = slice(None)) -> dict[str, Any]:
         """Cut the windows in these rows: the arguments of `Windows`."""
@@ -279,8 +286,6 @@ def settled_plan(recordings: Sequence[Recording], reading: Reading) -> CutPlan:
     plan = cut.plan(recordings)
     if not len(plan):
         raise no_window(cut.length, max(plan.lengths.values(), default=0))
-    warn_of_short({name: n for name, n in plan.lengths.items() if n < cut.length}, cut.length)
-    plan.left.warn(cut.rate)
     return plan
 
 

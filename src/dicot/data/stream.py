@@ -1,6 +1,7 @@
 """Recordings cut file by file, and what a file held: enough to see later whether it has changed since."""
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from dicot.core.errors import naming
 from dicot.data.allowance import Allowance
 from dicot.data.cases import Array, FloatArray
 from dicot.data.collection import Windows
+from dicot.data.coverage import SHORT, Coverage
 from dicot.data.cutting import Cut, CutPlan, LeftOut, warn_of_short, warn_of_uneven
 from dicot.data.labels import as_text
 from dicot.data.looking import Common, FilesToRead, has_missing, look_at, settled, warn_of_bad_files
@@ -48,6 +50,7 @@ class RecordingStream:
     ) -> None:
         self.allowance = Allowance() if allowance is None else allowance
         self.left: dict[str, LeftOut] = {}  # by file: time steps that lie in no window
+        self.coverage: dict[str, Coverage] = {}  # by file
         self._kept: dict[str, list[Recording]] = {}
         self._room = _KEPT
         self._with_missing: list[str] = []
@@ -65,8 +68,9 @@ class RecordingStream:
         warn_of_bad_files(self.allowance)
         # Several groups of a file are recordings, ":" and the group in their name.
         self.files = {name: self._source.files[name] for name in outlines}
+        self._outlines = [outline for of_file in outlines.values() for outline in of_file]
         self.lengths = {  # by recording: time steps without a gap
-            outline.name: outline.longest for of_file in outlines.values() for outline in of_file
+            outline.name: outline.longest for outline in self._outlines
         }
 
     def _keep(self, name: str, recordings: list[Recording]) -> None:
@@ -77,10 +81,22 @@ class RecordingStream:
         if self._room >= 0:
             self._kept[name] = recordings
 
+    def coverage_before_cutting(self) -> Coverage:
+        """Return what is known of the coverage before any recording is cut: which are certainly too short."""
+        lengths = {}
+        for outline in self._outlines:
+            scale = 1.0
+            if self.cut.reading.even and self.cut.rate is not None and outline.rate is not None:
+                scale = self.cut.rate / outline.rate
+            lengths[outline.name] = math.ceil(outline.longest * scale) + (scale != 1.0)
+        too_short = {name: SHORT for name, n_steps in lengths.items() if n_steps < self.cut.length}
+        return Coverage(lengths, too_short)
+
     def windows(self, name: str) -> Windows | None:
         """Cut the recordings of the file of this name; None where all are shorter than a window."""
         plan = self._plan(name)
         self.left[name] = plan.left
+        self.coverage[name] = Coverage.of(plan)
         return Windows(**plan.fields()) if len(plan) else None
 
     def _plan(self, name: str) -> CutPlan:
@@ -126,10 +142,14 @@ class RecordingStream:
 
     def warn(self, about: Mapping[str, Array], left: LeftOut) -> None:
         """Say which recordings gave none of these windows, what lies in none, and where time stamps are uneven."""
-        there = set(about["recording"].tolist())
         left.warn(self.cut.rate)
-        warn_of_short({name: n for name, n in self.lengths.items() if name not in there}, self.cut.length)
+        self.warn_of_short(about)
         warn_of_uneven(about, self.cut)
+
+    def warn_of_short(self, about: Mapping[str, Array]) -> None:
+        """Say which recordings gave none of these windows."""
+        with_window = set(about["recording"].tolist())
+        warn_of_short({name: n for name, n in self.lengths.items() if name not in with_window}, self.cut.length)
 
 
 CHEAP = 2**24  # bytes that are hashed in any case; of a larger file the same size and time of change are believed

@@ -38,6 +38,8 @@ from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
 from dicot.core.storage import arrow, check_writable, only_writer
 from dicot.data import Windows
+from dicot.data.allowance import Allowance
+from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
 from dicot.data.looking import unlike_most
 from dicot.data.ranges import Misplaced
@@ -86,6 +88,7 @@ def build_corpus(
     workers: int = 1,
     memory: str | None = None,
     skip_damaged: bool = False,
+    allowance: Allowance | None = None,
     overwrite: bool = False,
     **options: Any,
 ) -> Build:
@@ -100,9 +103,12 @@ def build_corpus(
     workers : processes that read and cut files, as far as `memory` allows
     memory : how much all of them may take, such as "4GB"; None means half of what is free
     skip_damaged : leave out files that cannot be used, and list them in the manifest; otherwise the first is an error
+    allowance : says the same, and whether more than a fifth may lie in no window; what is left out is kept in it
     overwrite : replace another corpus, or another unfinished one, that is in the folder
     """
     folder, reading = Path(out), Reading(window, stride, **options)
+    allowance = Allowance(bad_files=skip_damaged) if allowance is None else allowance
+    skip_damaged = skip_damaged or allowance.bad_files
     check_writable(folder, folder=True)
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     found = find_sources(given, reading.table)
@@ -114,7 +120,7 @@ def build_corpus(
         plan |= {"labels": told_of(tags)} if tags else {}
         work = UnfinishedStore(folder, plan, overwrite=overwrite)
         if work.finished is not None:
-            return Build(Corpus(folder), was_there=True)
+            return Build(_kept_in(allowance, Corpus(folder)), was_there=True)
         how = (folder, reading, shard_bytes, budget)
         tasks = [_Task(one, number, *how, tags.get(one.name, NOTHING)) for number, one in enumerate(found)]
         need = max(PROGRAM + 2 * shard_bytes if one.source.is_url else one.need(Path(one.source.file)) for one in tasks)
@@ -133,6 +139,8 @@ def build_corpus(
         longest = {entry["name"]: entry["longest"] for entry in entries}  # time steps without a gap
         if not any(note.get("shards") for note in done.values()):
             raise no_window(cut.length, max(longest.values()))
+        parts = [Coverage(**note.get("coverage", {})) for note in done.values()]
+        refuse_partial(Coverage.of_all(parts), cut, allowance)
         _warn([*looked.values(), *done.values()], longest, cut)
         about = {
             "channels": cut.channels,
@@ -142,7 +150,14 @@ def build_corpus(
             "sources": [asdict(_cut_source(one, done.get(n, looked[n]))) for n, one in enumerate(found)],
         }
         work.finish(WINDOWS, [len(cut.channels), cut.length], done.values(), about)
-    return Build(Corpus(folder), continued, workers=workers)
+    return Build(_kept_in(allowance, Corpus(folder)), continued, workers=workers)
+
+
+def _kept_in(allowance: Allowance, corpus: Corpus) -> Corpus:
+    """Keep in the allowance which files a corpus was built without."""
+    for source in corpus.damaged:
+        allowance.refuse(source.name, source.file, InputError(source.damaged))
+    return corpus
 
 
 @dataclass(frozen=True)
@@ -202,7 +217,11 @@ def _cut(task: _Task, cut: Cut, recordings: Sequence[Recording]) -> tuple[Note, 
     for part, start in enumerate(range(0, len(plan), at_once)):
         some = Windows(**plan.fields(slice(start, start + at_once)))
         shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
-    return {"recordings": len(np.unique(plan.about["recording"])), "left": list(plan.left)}, shards
+    return {
+        "recordings": len(np.unique(plan.about["recording"])),
+        "left": list(plan.left),
+        "coverage": asdict(Coverage.of(plan)),
+    }, shards
 
 
 def _without_odd_files(looked: Mapping[int, Note], sources: Sequence[Source], reading: Reading) -> dict[int, Note]:

@@ -9,7 +9,7 @@ import shutil
 import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +25,7 @@ from dicot.core.storage import only_writer
 from dicot.data import Windows
 from dicot.data.allowance import Allowance
 from dicot.data.cases import Array, blocks
+from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import LeftOut, no_window
 from dicot.data.looking import warn_of_bad_files
 from dicot.data.readers import file_name_of, named_recordings
@@ -144,8 +145,9 @@ def embed_recordings(
     append : keep the vectors that the file has and embed only windows that are not among them
     like : channels and rate that recordings must have; without it, those of what is appended to, or of each other
     more : vectors (N, F) -> further columns (N,) of a .parquet
-    allowance : whether files that cannot be used are left out, which are then kept in it; by default the first is an
-        error. Their names are not among the recordings that the file says it was made of
+    allowance : whether files that cannot be used may be left out, and more than a fifth may lie in no window; what is
+        left out is kept in it. By default both are errors. Files that are left out are not among the recordings that
+        the file says it was made of
     """
     allowance = Allowance() if allowance is None else allowance
     check_out(out)
@@ -176,6 +178,14 @@ def embed_recordings(
         facts = before | {name: facts[name] for name in stream.files}
         made = replace(made, recordings=facts)
 
+        before_it = {"recordings_before": 0, "rows_before": 0}
+        if old is not None:
+            before_it = {"recordings_before": len(np.unique(old.places()[0])), "rows_before": len(old) * cut.stride}
+        before_cutting = stream.coverage_before_cutting()
+        some_window_is_possible = len(before_cutting.reasons) < len(before_cutting.longest)
+        if some_window_is_possible and not allowance.partial:  # what can be told now is told before the work
+            refuse_partial(before_cutting, cut, allowance, **before_it)
+
         plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
         work = UnfinishedStore(out.parent / f".{out.name}.parts", plan, overwrite=True)
         units = _units_of({name: facts[name] for name in stream.files})
@@ -190,6 +200,8 @@ def embed_recordings(
         columns = join_columns([one.columns() for one in stores], counts)
         parts = [*([] if old is None else [old.x]), *([] if new is None else new.maps())]
         n_features = parts[-1].shape[1]
+        if new is None:
+            stream.warn_of_short(columns)
         if new is not None:
             rows, at = make(sum(counts), n_features), 0
             for part in parts:
@@ -201,6 +213,8 @@ def embed_recordings(
             left = LeftOut()
             for note in notes.values():
                 left = left.plus(note["left"])
+            coverage = Coverage.of_all(Coverage(**note.get("coverage", {})) for note in notes.values())
+            refuse_partial(coverage, cut, allowance, **before_it)
             stream.warn(columns, left)
             arrays = {COLUMNS[name]: values for name, values in columns.items()}
             x = rows.read()
@@ -288,7 +302,8 @@ def _cut_files(stream: RecordingStream, names: Sequence[str], known: set[Place])
     parts, notes = [], {}
     for name in names:
         windows = stream.windows(name)
-        notes[name] = {"windows": windows_hash(windows), "left": list(stream.left[name])}
+        coverage = asdict(stream.coverage[name])
+        notes[name] = {"windows": windows_hash(windows), "left": list(stream.left[name]), "coverage": coverage}
         new = _chosen(windows, known, False)
         if new is not None:
             parts.append(new)
