@@ -186,6 +186,13 @@ def test_vectors_of_two_fits_are_refused_with_the_command_that_makes_them_compar
     assert made_by("w.parquet") == made_by("reference.parquet")
 
 
+def test_a_fit_on_few_windows_is_no_reference_to_tell_a_change_from(folder: Path) -> None:
+    dicot("embed", folder, *CUT, "--out", "reference.npz")
+    dicot("embed", "reference.model", folder, *CUT, "--out", "new.npz")
+    said = dicot("monitor", "reference.npz", "new.npz", "--unit", "window", "--out", "page.html")
+    assert "fitted on 38 windows, too few" in said and "dicot embed dicot-base DATA" in said
+
+
 def test_a_sample_of_recordings_is_seeded_and_in_order(folder: Path) -> None:
     write(folder / "wednesday.csv", 3000)
     stream = RecordingStream(folder, Reading(window="2s"))

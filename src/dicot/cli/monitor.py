@@ -7,6 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.exitcodes import CHANGE_FOUND
+from dicot.cli.models import warn_of_few_fitted
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
@@ -53,6 +54,7 @@ def monitor(
     allowance = opt.leaving_out(strict)
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
     opt.check_models(reference, old.model, old.x.shape[1], new, now)
+    warn_of_few_fitted(reference, old.model)
     own: set[str] = set()
     classes = None if old.label is None or now.label is None else (old.label, now.label)
     if head is not None:
