@@ -21,7 +21,7 @@ setup: $(STAMP)
 
 # OSULeaf is the largest set that comes with aeon and that the encoder in the box has not seen.
 demo: .venv/.compiled  ## the default without training, beside MiniRocket, catch22 and the controls; writes out/demo/report.html
-	$(BIN)/dicot evaluate OSULeaf --preset instant --protocols few_5,ridge --out out/demo
+	$(BIN)/dicot evaluate OSULeaf --preset instant --protocols few_5,ridge --out out/demo --overwrite
 
 # Two processes with one thread each: on tensors as small as those of the tests more threads mostly wait.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -37,7 +37,7 @@ test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules,
 
 bench-smoke: $(STAMP)  ## every method, control and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite
-	$(BIN)/dicot report smoke --ledger out/smoke.sqlite --out out/smoke
+	$(BIN)/dicot report smoke --ledger out/smoke.sqlite --out out/smoke --overwrite
 
 site: $(STAMP)  ## the documentation as a site, out/site/index.html; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
