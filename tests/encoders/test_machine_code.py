@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dicot.core.machine_code import use_code
+from dicot.core.errors import SlowWarning
+from dicot.core.machine_code import CFile, use_code, warn_of_slow_work
 from dicot.nets.encoders.inception import rows
 
 compiled = pytest.mark.skipif(rows.C.library is None, reason="there is no C compiler here")
@@ -86,3 +87,23 @@ def test_nothing_is_taken_from_a_folder_that_others_can_write_to(use, tmp_path, 
     assert code == b"our code" and not elsewhere.is_relative_to(tmp_path) and not elsewhere.exists()
     assert "cannot be stored" in caplog.text
     assert planted.read_bytes() == evil
+
+
+def test_what_is_slow_without_a_compiler_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
+    monkeypatch.delenv("DICOT_NATIVE", raising=False)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    warn_of_slow_work.cache_clear()
+    files = [CFile("dicot.model", "kernels.c"), CFile("dicot.nets.encoders.inception", "native.c")]
+    with pytest.warns(
+        SlowWarning, match=r"no C compiler.*2\.5 to 5 times as long\. Install one.*DICOT_NATIVE=0"
+    ) as said:
+        assert [file.library for file in files] == [None, None]
+    assert len(said) == 1
+
+
+def test_who_chose_to_go_on_without_compiled_code_hears_nothing(monkeypatch, recwarn):
+    monkeypatch.setenv("DICOT_NATIVE", "0")
+    warn_of_slow_work.cache_clear()
+    assert CFile("dicot.model", "kernels.c").library is None
+    assert not recwarn.list

@@ -76,3 +76,20 @@ def test_it_is_given_back_after_an_error(tmp_path: Path) -> None:
         with pytest.raises(KeyError), only_writer(tmp_path / "sub" / "a.npz"):
             raise KeyError
     assert list(tmp_path.iterdir()) == []
+
+
+WITHOUT_FCNTL = """
+import sys
+sys.modules["fcntl"] = None  # as on Windows, where importing it fails
+from dicot.cli import main
+sys.argv = ["dicot", *sys.argv[1:]]
+main()
+"""
+
+
+def test_where_files_cannot_be_locked_a_command_says_so_in_a_sentence(tmp_path):
+    call = [sys.executable, "-c", WITHOUT_FCNTL, "label", "show", "labels.sqlite"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: dicot needs Linux or macOS for now") and "WSL" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -37,7 +37,7 @@ from dicot.cli.why import why
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError, WrongCallError
 from dicot.core.processes.launcher import find_place, is_launched
-from dicot.core.storage import cannot_use
+from dicot.core.storage import cannot_use, check_platform
 
 
 class Commands(TyperGroup):
@@ -104,6 +104,7 @@ def plain_warnings() -> Iterator[None]:
 def main() -> None:
     """Run a command; what its exit code means stands in exitcodes.py."""
     try:
+        check_platform()
         app()
     except LostWorkerError as error:
         if is_launched():

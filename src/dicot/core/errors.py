@@ -82,6 +82,10 @@ class DicotWarning(UserWarning):
     """Base of what this library warns of; the command line shows it as a line."""
 
 
+class SlowWarning(DicotWarning):
+    """Work that takes longer than it could."""
+
+
 class UnusedKeysWarning(DicotWarning):
     """A file holds arrays that nothing was made of."""
 

@@ -1,7 +1,7 @@
 """C functions and CUDA kernels of this library: compiled at first use, stored in the user's cache folder.
 
-Compiling takes about a second. Where it is not possible, or DICOT_NATIVE=0 is set (for C), the log says why and
-PyTorch's operators do the work.
+Compiling takes about a second. Where it is not possible, or DICOT_NATIVE=0 is set (for C), PyTorch's operators do the
+work, and what is missing is said once.
 
 What is loaded from the cache runs with the user's rights. So it is loaded only from a folder and a file that belong to
 the user and that nobody else can write to.
@@ -17,9 +17,10 @@ import stat
 import struct
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from dicot.core.errors import SlowWarning
 from dicot.core.storage import cache_folder, write_atomic
 
 log = logging.getLogger(__name__)
@@ -55,12 +57,29 @@ class CFile:
             stem = f"{Path(self.file).stem}-{_digest(key.encode())}"
             return use_code(stem, ".so", lambda: _compile(source, threads), lambda path: ctypes.CDLL(str(path)))
         except (OSError, subprocess.SubprocessError, LookupError) as error:
-            log.info("%s could not be compiled, PyTorch's operators are used instead: %s", self.file, error)
+            log.info("%s could not be compiled: %s", self.file, error)
+            warn_of_slow_work(str(error))
             return None
 
     def call(self, name: str, *arguments: Tensor | int | float | None) -> None:
         """Call a function: a tensor is passed as its address, None as null, numbers as long and double."""
         getattr(self.library, name)(*map(_argument, arguments), ctypes.c_long(torch.get_num_threads()))
+
+
+@cache
+def warn_of_slow_work(reason: str) -> None:
+    """Say once in a process, for all files of C, that these could not be compiled and what to do."""
+    remedy = "Set DICOT_NATIVE=0 to go on without this sentence."
+    if _compiler() is None:
+        remedy = f"Install one, such as gcc. {remedy}"
+    elif platform.system() != "Linux":
+        remedy = f"They are for Linux so far. {remedy}"
+    warnings.warn(
+        f"dicot's functions in C could not be compiled ({reason}). PyTorch's operators do the same work, and "
+        f"embedding takes 2.5 to 5 times as long. {remedy}",
+        SlowWarning,
+        stacklevel=3,
+    )
 
 
 def _argument(value: Tensor | int | float | None) -> Any:
@@ -72,10 +91,14 @@ def _argument(value: Tensor | int | float | None) -> Any:
     return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
+def _compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc")
+
+
 def _compile(source: str, threads: str) -> bytes:
-    compiler = shutil.which("cc") or shutil.which("gcc")
+    compiler = _compiler()
     if compiler is None:
-        raise LookupError("no C compiler")
+        raise LookupError("there is no C compiler")
     with tempfile.TemporaryDirectory(prefix="dicot-") as folder:
         code, built = Path(folder) / "native.c", Path(folder) / "native.so"
         code.write_text(source, encoding="utf-8")

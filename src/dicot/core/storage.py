@@ -1,11 +1,11 @@
 """Files that are written whole or not at all, hashes inside them, locks, and the folders for data and for a cache."""
 
 import errno
-import fcntl
 import glob
 import hashlib
 import json
 import os
+import platform
 import re
 import secrets
 import socket
@@ -18,7 +18,21 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dicot.core import __version__
-from dicot.core.errors import DicotWarning, InputError, ModelFileError, OutputError, listed, need_extra, quoted
+from dicot.core.errors import (
+    DicotError,
+    DicotWarning,
+    InputError,
+    ModelFileError,
+    OutputError,
+    listed,
+    need_extra,
+    quoted,
+)
+
+try:
+    import fcntl
+except ImportError:  # on Windows: `check_platform` says so
+    fcntl = None  # type: ignore[assignment]
 
 SEAL = "content_sha256"
 REMEDY = "Free some space, get permission to write there, or choose another place."
@@ -27,6 +41,15 @@ OPEN = "0" * 64  # what is written before the hash is known
 LOCK = ".lock"  # the name of the file inside a folder
 _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def check_platform() -> None:
+    """Refuse to work where files cannot be locked, which is on Windows."""
+    if fcntl is None:
+        raise DicotError(
+            f"dicot needs Linux or macOS for now: {platform.system()} has no lock of files that a kill releases. On "
+            "Windows install it in WSL, the Linux that comes with Windows: wsl --install."
+        )
 
 
 def cache_folder() -> Path:
@@ -102,6 +125,7 @@ def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file beside the target that is forced to disk and put in place in one step at the end."""
+    check_platform()
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
@@ -219,6 +243,7 @@ def only_writer(path: Path, *, folder: bool = False) -> Iterator[None]:
     The lock is on a hidden file beside `path`, or inside it where that is a `folder` that others may not write beside,
     such as a disk of its own. It is removed in the end. What a kill leaves of it locks nothing.
     """
+    check_platform()
     place, name = (path, LOCK) if folder else (path.parent, f".{path.name}.lock")
     made = [one for one in (place, *place.parents) if not one.exists()]
     lock = place / name
