@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
+from dicot.core.errors import DicotWarning, InputError, UnusedKeysWarning, listed, naming
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.edf import read_edf
@@ -24,6 +24,7 @@ from dicot.data.tables import open_parquet, parts_of_arrays, parts_of_table, rea
 from dicot.data.tags import NOTHING, Tag, tables_near, tags_of
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
+from dicot.data.written import is_written_by_dicot
 
 _TABLE = ("case", "time", "channels", "label", "group", "ignore")
 
@@ -262,7 +263,24 @@ def _files_of(path: Path) -> list[tuple[Path, PurePath]]:
             f"{path} holds no recording ({', '.join(suffixes)}), "
             f"{f'but files of {others}' if others else 'nor any other file'}. Check the path, or convert the files."
         )
-    return known
+    return _without_written_files(path, known)
+
+
+def _without_written_files(path: Path, files: list[tuple[Path, PurePath]]) -> list[tuple[Path, PurePath]]:
+    """Leave out what dicot itself wrote among recordings, such as the vectors of an earlier call, and say so."""
+    written = [str(below) for file, below in files if is_written_by_dicot(file)]
+    if len(written) == len(files):
+        raise InputError(
+            f"{path} holds no recording, but what dicot wrote: {listed(written)}. Name the folder of the recordings."
+        )
+    if not written:
+        return files
+    warnings.warn(
+        f"Left out of {path}, because dicot wrote it and it is no recording: {listed(written)}.",
+        DicotWarning,
+        stacklevel=2,
+    )
+    return [(file, below) for file, below in files if str(below) not in written]
 
 
 AnyPath = TypeVar("AnyPath", Path, str)

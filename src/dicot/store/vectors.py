@@ -25,14 +25,13 @@ from dicot.data.npyfile import PARTS, load_npz, npz_names
 from dicot.data.reading import Reading
 from dicot.data.stream import are_facts
 from dicot.data.tables import open_parquet
+from dicot.data.written import SOURCE as SOURCE
 from dicot.store.folder import COLUMNS as KNOWN
 from dicot.store.folder import MANIFEST, TIMES, VECTORS, Store
 
 # Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
 COLUMNS = {name: "y" if name == "label" else name for name in KNOWN}
 SECONDS = ("start", "end")
-# Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
-SOURCE = "dicot.source"
 SUFFIXES = (".parquet", ".npz")
 TABLES = (".csv", ".parquet")  # of what is said of vectors, for other programs
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of COLUMNS' values (N,)
