@@ -45,7 +45,7 @@ def build(
     for name in sources:
         if SCHEME not in name:
             check_data(name)
-    taken = said.take("time", "channels", "label", "group", "missing", *opt.CUTTING, "memory")
+    taken = said.take("time", "channels", "ignore", "label", "group", "missing", *opt.CUTTING, "memory")
     options = _choices(sources) | taken
     said.rest()
     say_table([one for one in sources if SCHEME not in one], options)

@@ -60,7 +60,7 @@ Set = Annotated[
 ]
 
 # Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
-CASES = ("case", "ignore", "header", "layout")  # of a file of cases
+CASES = ("case", "header", "layout")  # of a file of cases
 CUTTING = (
     "window",
     "stride",
@@ -73,7 +73,7 @@ CUTTING = (
     "table",
     "table_unit",
 )  # of recordings
-READING = ("time", "channels", "label", "group", "missing", "scale", *CASES, *CUTTING)
+READING = ("time", "channels", "label", "group", "missing", "scale", "ignore", *CASES, *CUTTING)
 FEATURES = ("pooling", "calibrate", "bank", "n_components")
 RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
 LISTS = ("channels", "ignore")
@@ -99,6 +99,7 @@ def _reading_options(
     stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: 50%.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of time stamps, or that orders a case.")] = None,
     channels: Annotated[str | None, typer.Option(help="The columns of values, separated by commas.")] = None,
+    ignore: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     label: Annotated[str | None, typer.Option(help="The column, array or field of names with the labels.")] = None,
     group: Annotated[str | None, typer.Option(help="The same of groups, such as people.")] = None,
     names: Annotated[str | None, typer.Option(help="How files are called: '{activity}_{subject}_{trial}'.")] = None,

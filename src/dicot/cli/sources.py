@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from dicot.store.folder import Corpus
 
 # What a look at recordings goes by.
-LOOKED_AT = ("time", "unit", "duplicates", "channels", "label", "group", "gap", "names", "table", "table_unit")
+LOOKED_AT = (
+    "time",
+    "unit",
+    "duplicates",
+    "channels",
+    "ignore",
+    "label",
+    "group",
+    "gap",
+    "names",
+    "table",
+    "table_unit",
+)
 
 
 @final

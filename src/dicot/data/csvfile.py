@@ -15,6 +15,7 @@ import pandas as pd
 
 from dicot.core.errors import InputError, did_you_mean, listed
 from dicot.data.cases import Array
+from dicot.data.labelcolumns import with_one_label
 from dicot.data.labels import LOST, decimal_comma, is_number, is_value, plain_text
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts
@@ -231,6 +232,7 @@ def read_csv(path: Path, reading: Reading) -> Parts:
     header = sheet.rows[0]
     if all(is_number(cell) for cell in header):
         raise InputError(f"The first row holds numbers: {', '.join(header[:5])}. Add a row that names the columns.")
+    reading = with_one_label(reading, header)
     columns = columns_of(sheet, [reading.label, reading.group])
     return parts_of_table(columns, reading, lambda row: sheet.line(row + 1))
 

@@ -15,6 +15,7 @@ from dicot.data import timestamps
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.clocks import Remark, remark_sentences
 from dicot.data.conversion import convert
+from dicot.data.labelcolumns import check_lacking
 from dicot.data.labels import (
     as_text,
     check_channel_names,
@@ -90,6 +91,8 @@ class Outline(NamedTuple):
     assumed_unit: str | None = None  # of its time stamps, where nobody named one
     n_ranges: int = 0  # of labels in a table, for the whole file
     misplaced: tuple[Misplaced, ...] = ()  # those of them that do not lie in the recordings of the file
+    lacking: tuple[str, ...] = ()  # columns that were named and that its file has not
+    columns: tuple[str, ...] = ()  # of its file, where it lacks one
 
 
 def outline_of(recording: Recording, reading: Reading) -> Outline:
@@ -121,6 +124,8 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         assumed_unit=recording.assumed_unit,
         n_ranges=recording.n_ranges,
         misplaced=recording.misplaced,
+        lacking=recording.lacking,
+        columns=recording.columns,
     )
 
 
@@ -309,6 +314,7 @@ def settle(
                     f"Channel {channel!r} is in {other} in {name!r} and in {unit} in {one.name!r}. Convert one of the "
                     "files, leave it out, or choose other channels with channels= (--channels)."
                 )
+    check_lacking(outlines, reading.label, allowed=known is not None)
     texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
     rate = _common_rate(outlines, reading, known[1] if known else None)
     warn_of_merged(outlines, reading.duplicates)

@@ -13,6 +13,7 @@ from dicot.core.errors import InputError, SettingNeededError, listed
 from dicot.data.cases import Array
 from dicot.data.clocks import Remark
 from dicot.data.cutting import LeftOut
+from dicot.data.labelcolumns import TableColumns, check_lacking
 from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.ranges import check_places
 from dicot.data.readers import column_names, named_recordings, read_file, stem_of
@@ -81,7 +82,7 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
     rows = []
     files = named_recordings(source, how.table)
     tags = tags_of(source, files, how)
-    n_ranges, misplaced = 0, []
+    n_ranges, misplaced, tables = 0, [], []
     for name, file in files.items():
         shown = name + file.name.removeprefix(stem_of(file))
         size = file.stat().st_size
@@ -97,6 +98,8 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
         for recording in recordings:
             row = _inspected(shown + recording.name.removeprefix(stem_of(file)), recording, how.gap)
             rows.append(replace(row, path=file, columns=recording.channels, bytes=size))
+            tables.append(TableColumns(recording.name, recording.lacking, recording.columns))
+    check_lacking(tables, how.label)
     # Without a window nothing says how far a range may reach over the end of its recording.
     check_places(n_ranges, misplaced, tolerance=np.inf)
     return rows

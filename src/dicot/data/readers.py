@@ -16,6 +16,7 @@ from dicot.core.errors import DicotWarning, InputError, UnusedKeysWarning, liste
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.edf import read_edf
+from dicot.data.labelcolumns import check_lacking, with_one_label
 from dicot.data.labels import is_number
 from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
@@ -71,6 +72,7 @@ def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
 def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read a long table, where case and time are named, or one case per row."""
     sheet = open_sheet(path)
+    reading = with_one_label(reading, sheet.rows[0])
     if reading.case is not None or reading.time is not None:
         content = Content(*table_cases(columns_of(sheet, [reading.case, reading.label, reading.group]), reading))
     elif reading.channels is not None:
@@ -214,7 +216,10 @@ def read_recording(path: str | Path, reading: Reading | None = None, **options: 
         or a .wav. A name that two channels share is refused; leads of a WFDB record are then called lead 0, lead 1 ...
     reading : how it is read; `options` are fields of it, which win: time, unit, channels, label and group
     """
-    found = read_file(Path(path), (reading or Reading()).replace(**options))
+    how = (reading or Reading()).replace(**options)
+    found = read_file(Path(path), how)
+    with naming(Path(path)):
+        check_lacking(found, how.label)
     if len(found) > 1:
         values = ", ".join(str(one.group) for one in found[:5])
         raise InputError(f"{path} holds {len(found)} recordings, by group {values} ... Read it with read_recordings.")

@@ -50,7 +50,7 @@ _CHOICES = {
     "scale": ["dataset", "case"],
     "layout": [*LAYOUTS],
 }
-OF_CASES = ("case", "ignore", "header", "layout")  # fields that only files of cases have
+OF_CASES = ("case", "header", "layout")  # fields that only files of cases have
 
 
 @final
@@ -67,7 +67,7 @@ class Reading:
     unit: str | None = None  # of time stamps that are numbers: "s", "ms", "us" or "ns"
     channels: tuple[str, ...] | None = None  # the columns of values, in this order
     rate: float | None = None  # time steps per second; recordings with time stamps are resampled to it
-    label: str | None = None  # the column or array of labels
+    label: str | None = None  # the column or array of labels; of several names, "a,b", the first is it
     group: str | None = None  # the column or array of groups, such as people
     resample: bool = False  # put uneven time steps, and those of another rate, on an even grid
     duplicates: str = "error"  # rows of one time stamp: or "mean" of them, or the "first"
@@ -76,7 +76,7 @@ class Reading:
     keep_tail: bool = False  # cover the end of a recording by a last window that ends there
     scale: str | None = None  # of a fit: "dataset" or "case"
     case: str | None = None  # of a long table: the column that names the case
-    ignore: tuple[str, ...] | None = None  # of a table of cases: columns that hold no values
+    ignore: tuple[str, ...] | None = None  # columns of a table that hold no values: no channels, no label
     header: bool | None = None  # of a .csv with one case per row: whether the first row holds names; None: look
     layout: str = "nct"  # or "ntc", of cases in an .npz or .npy
     names: str | None = None  # of recordings, "{activity}_{subject}_{trial}": label and group may name its fields

@@ -42,6 +42,8 @@ class Recording:
     # Of the first recording of a file: how many ranges the table has for the file, and those that do not lie in it.
     n_ranges: int = 0
     misplaced: tuple[Misplaced, ...] = ()
+    lacking: tuple[str, ...] = ()  # columns of labels, or to leave out, that were named and that its file has not
+    columns: tuple[str, ...] = ()  # that its file has, where it lacks one
 
     @property
     def n_times(self) -> int:
@@ -61,6 +63,7 @@ class Parts(NamedTuple):
     units: Mapping[str, str] = {}  # of the channels, as the file has them; voltages become microvolts
     unit: str | None = None  # of the time stamps, as their name says
     held: tuple[str, ...] = ()  # all columns of a table
+    lacking: tuple[str, ...] = ()  # columns of labels, or to leave out, that were named and are not there
 
 
 def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
@@ -143,6 +146,8 @@ def _recording(
         n_merged=n_merged,
         remarks=remarks,
         assumed_unit=assumed_unit,
+        lacking=parts.lacking,
+        columns=parts.held if parts.lacking else (),
     )
 
 

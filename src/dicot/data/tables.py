@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean, listed
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
+from dicot.data.labelcolumns import check_lacking, refuse_second_label, with_one_label
 from dicot.data.labels import (
     as_text,
     check_channel_names,
@@ -49,7 +50,9 @@ def read_table(path: Path) -> Any:
 
 def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
     """Return the cases (C, T_i) of a long table before any policy, labels, groups, what was read in words, channels."""
-    columns, case, time, channels = table_columns(table), reading.case, reading.time, reading.channels
+    columns = table_columns(table)
+    reading = with_one_label(reading, columns)
+    case, time, channels = reading.case, reading.time, reading.channels
     ignore = reading.ignore or ()
     if case is None or time is None:
         raise InputError(f"A long table needs case= and time=. It has the columns {', '.join(columns)}.")
@@ -198,13 +201,23 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where = row_name) -> Parts:
     """Give the columns of a table with one row per time step their roles."""
+    held = tuple(columns)
+    reading = with_one_label(reading, columns)
+    ignore = reading.ignore or ()
     time = reading.time or None  # "" means none, of the others it is a name
-    named = [c for c in (time, reading.label, reading.group, *(reading.channels or ())) if c is not None]
+    named = [c for c in (time, reading.group, *(reading.channels or ())) if c is not None]
     require_columns(columns, named)
+    if torn := [c for c in (*named, reading.label) if c in ignore]:
+        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore= (--ignore).")
+    # Other recordings of the same call may have these columns.
+    lacking = tuple(c for c in (reading.label, *ignore) if c is not None and c not in columns)
+    label = None if reading.label is None else columns.get(reading.label)
+    columns = {name: column for name, column in columns.items() if name not in ignore}
     groups = None if reading.group is None else columns[reading.group]
     if reading.time is None:
-        usual = [c for c in columns if c.lower() in _TIMES and c not in named]
-        clocks = usual or _clocks({c: column for c, column in columns.items() if c not in named}, groups)
+        free = {c: column for c, column in columns.items() if c not in (*named, reading.label)}
+        usual = [c for c in free if c.lower() in _TIMES]
+        clocks = usual or _clocks(free, groups)
         if len(clocks) > 1:
             raise InputError(f"{', '.join(clocks)} could each hold the time stamps. Say which by time= (--time).")
         time = clocks[0] if clocks else None
@@ -217,8 +230,12 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
         for option, words in _ROLES.items():  # they would give the answer away
             if called := [c for c in found if c.lower() in words]:
                 said = f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option})"
-                raise InputError(f"{said}, or name the channels= (--channels).")
+                raise InputError(
+                    f"{said}, leave it out by ignore= (--ignore {called[0]}), or name the channels= (--channels)."
+                )
         channels = without_clocks(columns, found, groups, time)
+        if reading.label is not None and not lacking:  # a misspelled label is refused as such
+            refuse_second_label(columns, channels, reading.label)
     if not channels:
         remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
         remedy = remedy or "Name channels= (--channels)."
@@ -226,9 +243,8 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     stamps = None if time is None else columns[time]
     units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
     unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
-    label = None if reading.label is None else columns[reading.label]
     values = {c: columns[c] for c in channels}
-    return Parts(values, stamps, None, label, groups, None, where, unit=unit, held=tuple(columns))
+    return Parts(values, stamps, None, label, groups, None, where, unit=unit, held=held, lacking=lacking)
 
 
 def recordings_of_table(
@@ -244,6 +260,7 @@ def recordings_of_table(
     if group not in (recording, reading.label):
         columns.pop(group or "", None)
     found = recordings_of("", parts_of_table(columns, how), how)
+    check_lacking(found[:1], reading.label)
     found = [replace(one, name="table" if recording is None else as_text(one.group)) for one in found]
     if groups is None:
         return found
@@ -277,6 +294,7 @@ def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:
         )
     names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
     columns = dict(zip(check_channel_names([str(name) for name in names.ravel()], len(x)), x, strict=True))
+    reading = with_one_label(reading, arrays)
     used = {reading.time, reading.label, reading.group, *(name for name in arrays if says_time(name))}
     beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
     if both := sorted(columns.keys() & beside.keys()):

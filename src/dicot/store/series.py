@@ -26,7 +26,7 @@ WIDTHS = 10  # of a window, that its surroundings show
 WITHIN = 1e-3  # of a time step: times that differ by less are the same
 NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
 OF_RECORDINGS = {"unit", "resample", "duplicates", "gap", "missing"}  # options that cases do not have
-OF_BOTH = {"time", "channels", "label", "group"}
+OF_BOTH = {"time", "channels", "ignore", "label", "group"}
 
 
 class Surroundings(NamedTuple):

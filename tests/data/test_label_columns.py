@@ -1,0 +1,153 @@
+"""Columns of labels in tables: several of them, those that look like a second label, and files that have none."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot.core.errors import DicotWarning, InputError
+from dicot.data import Windows, inspect_recordings
+from dicot.data.readers import read_recording
+from dicot.store.embedding import embed_recordings
+from dicot.store.folder import Corpus
+from dicot.store.vectors import read_vectors
+
+N_ROWS = 400
+
+
+def write_machine(path: Path, **columns: np.ndarray) -> Path:
+    """Two sensors of a machine at 1 Hz, and further columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(len(path.name)).normal(size=(N_ROWS, 2)).round(4)
+    table = {"time": np.arange(N_ROWS), "current": noise[:, 0], "pressure": noise[:, 1], **columns}
+    rows = [",".join(str(value) for value in row) for row in zip(*table.values(), strict=True)]
+    path.write_text(",".join(table) + "\n" + "\n".join(rows) + "\n")
+    return path
+
+
+ANOMALY = (np.arange(N_ROWS) > 300).astype(int)
+CHANGE = (np.isin(np.arange(N_ROWS), [301, 302, 390])).astype(int)
+LABELLED = {"label": "anomaly", "time": "time"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("one", "two"):
+        write_machine(tmp_path / "rec" / f"{name}.csv", anomaly=ANOMALY, changepoint=CHANGE)
+    return tmp_path / "rec"
+
+
+def channels_of(source: Path, **options: object) -> tuple[str, ...]:
+    channels = Windows.from_folder(source, 20, **{**LABELLED, **options}).channels
+    assert channels is not None
+    return channels
+
+
+def test_a_second_label_is_asked_about_and_each_remedy_works(folder: Path) -> None:
+    with pytest.raises(InputError, match="'changepoint' holds 0, 1") as caught:
+        channels_of(folder)
+    message = str(caught.value)
+    assert "--ignore changepoint" in message
+    assert "--channels current,pressure,changepoint" in message
+    assert channels_of(folder, ignore=["changepoint"]) == ("current", "pressure")
+    assert channels_of(folder, label="anomaly,changepoint") == ("current", "pressure")
+    asked_for = ["current", "pressure", "changepoint"]
+    assert channels_of(folder, channels=asked_for) == tuple(asked_for)
+
+
+def test_the_first_of_several_labels_is_the_label(folder: Path) -> None:
+    both = Windows.from_folder(folder, 20, label="anomaly, changepoint", time="time")
+    one = Windows.from_folder(folder, 20, ignore=["changepoint"], **LABELLED)
+    assert both.y is not None and one.y is not None
+    assert both.y.tolist() == one.y.tolist()
+    with pytest.raises(InputError, match="no column 'changepoin'. Did you mean 'changepoint'"):
+        Windows.from_folder(folder, 20, label="anomaly,changepoin", time="time", channels=["current"])
+
+
+def test_commands_take_columns_to_ignore(folder: Path) -> None:
+    shown = dicot("inspect", folder, "--label", "anomaly", "--ignore", "changepoint")
+    assert "2 channel(s): current, pressure" in shown
+    assert "--ignore changepoint" in shown
+    corpus = folder.parent / "corpus"
+    dicot("corpus", "build", folder, "--window", 20, "--label", "anomaly,changepoint", "--workers", 1, "--out", corpus)
+    assert Corpus.open(corpus).channels == ("current", "pressure")
+    toml = folder / "dicot.toml"
+    toml.write_text('window = 20\nlabel = "anomaly"\nignore = ["changepoint"]\n')
+    assert "2 channel(s): current, pressure" in dicot("inspect", folder)
+
+
+def test_what_is_ignored_must_be_a_column(folder: Path) -> None:
+    with pytest.raises(InputError, match="no column 'changepiont'. Did you mean 'changepoint'"):
+        channels_of(folder, ignore=["changepiont"])
+    with pytest.raises(InputError, match="'anomaly' cannot be used and ignored"):
+        channels_of(folder, ignore=["anomaly"])
+
+
+def test_a_column_of_few_values_is_a_channel_where_nothing_says_label(tmp_path: Path) -> None:
+    path = write_machine(tmp_path / "one.csv", valve=CHANGE)
+    assert Windows.from_folder(path, 20, time="time").channels == ("current", "pressure", "valve")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).integers(0, 4, N_ROWS),  # the noise of a sensor at rest
+        np.where(ANOMALY, 0.25, 0.75),  # no class is called so
+        np.full(N_ROWS, 3),
+        np.arange(N_ROWS) // 20 % 17,  # too many values for a label
+    ],
+)
+def test_a_coarse_measurement_is_no_second_label(tmp_path: Path, values: np.ndarray) -> None:
+    path = write_machine(tmp_path / "one.csv", anomaly=ANOMALY, other=values)
+    assert channels_of(path) == ("current", "pressure", "other")
+
+
+def test_where_all_channels_are_coarse_none_is_a_label(tmp_path: Path) -> None:
+    rows = [f"{row},{row // 100},{row // 50 % 2},{row // 200}" for row in range(N_ROWS)]
+    (tmp_path / "switches.csv").write_text("time,left,right,anomaly\n" + "\n".join(rows) + "\n")
+    assert channels_of(tmp_path / "switches.csv") == ("left", "right")
+
+
+def test_files_without_the_column_of_labels_give_windows_without_a_label(folder: Path) -> None:
+    write_machine(folder / "three.csv")
+    write_machine(folder / "four.csv")
+    options = {"ignore": ["changepoint"], **LABELLED}
+    with pytest.warns(DicotWarning, match="2 of 4 recordings have no column 'anomaly'.*: four, three"):
+        windows = Windows.from_folder(folder, 20, **options)
+    assert windows.y is not None and windows.recording is not None
+    known = {name: set(windows.y[windows.recording == name].tolist()) for name in set(windows.recording.tolist())}
+    assert {"0", "1"} == {str(int(label)) for label in known["one"]}
+    assert np.isnan(list(known["three"])).all()
+    with pytest.warns(DicotWarning, match="2 of 4 recordings have no column 'anomaly'"):
+        assert not any(row.problem for row in inspect_recordings(folder, **options))
+    corpus = folder.parent / "corpus"
+    words = ("--label", "anomaly", "--ignore", "changepoint", "--workers", 1, "--out", corpus)
+    assert "2 of 4 recordings have no column" in dicot("corpus", "build", folder, "--window", 20, *words)
+    assert len(Corpus.open(corpus)) == len(windows)
+
+
+def test_new_files_without_labels_are_appended_to_vectors_with_them(folder: Path) -> None:
+    out = folder.parent / "v.parquet"
+    options = {"window": 20, "ignore": ["changepoint"], **LABELLED}
+
+    def embed(append: bool) -> int:
+        return embed_recordings(lambda windows: windows.x.mean(axis=2), "m", out, folder, options, append=append).added
+
+    embed(append=False)
+    write_machine(folder / "new.csv")
+    with pytest.warns(DicotWarning, match="1 of 1 recordings have no column 'anomaly'.*: new"):
+        assert embed(append=True) == 39
+    vectors = read_vectors(out)
+    assert vectors.label is not None and vectors.recording is not None
+    assert not set(vectors.label[vectors.recording == "new"].tolist()) & {0, 1, "0", "1"}
+
+
+def test_a_label_that_no_file_has_is_refused_with_what_may_be_meant(folder: Path) -> None:
+    for call in (
+        lambda: Windows.from_folder(folder, 20, label="anomly", ignore=["changepoint"]),
+        lambda: read_recording(folder / "one.csv", label="anomly", ignore=["changepoint"]),
+        lambda: inspect_recordings(folder, label="anomly", ignore=["changepoint"]),
+    ):
+        with pytest.raises(InputError, match="no column 'anomly'. Did you mean 'anomaly'"):
+            call()
