@@ -9,6 +9,7 @@ from tests.commands import dicot
 
 from dicot import LabelStore, suggest
 from dicot.core.errors import InputError
+from dicot.data.labels import as_text
 from dicot.store.embedding import embed_recordings
 from dicot.store.vectors import read_vectors
 from dicot.use.labels.store import put_on_windows, read_labels
@@ -171,3 +172,20 @@ def test_wrong_labels_are_listed_with_reasons(tmp_path: Path) -> None:
     np.savez(vectors, **{**dict(np.load(vectors)), "y": np.where(np.arange(120) % 20 < 1, y, "")})
     said = dicot("label", "check", vectors).strip()
     assert said == "3 labels per class are too few to doubt one; 10 are needed.", "and no empty list"
+
+
+def test_a_label_is_one_class_however_it_is_typed(tmp_path: Path) -> None:
+    vectors, store = tmp_path / "v.npz", tmp_path / "labels.sqlite"
+    write(vectors)
+    places = [f"monday@{second}" for second in (0.1, 3, 6)]
+    for place, label in zip(places, ("1", "1.0", "2"), strict=True):
+        said = dicot("label", "add", store, place, label, "--vectors", vectors)
+        assert f": {label.removesuffix('.0')}." in said
+    with LabelStore(store) as kept:
+        kept.set([("monday", 9.0, 11.0)], 1)  # a program, with a number
+        assert set(map(as_text, kept.current().values())) == {"1", "2"}
+        assert "1.0" not in kept.names()
+    assert "3 1, 1 2" in dicot("label", "show", store)
+    known = read_vectors(vectors)
+    labels, _ = put_on_windows(read_labels(store), *known.places())
+    assert set(labels.tolist()) == {"", "1", "2"}

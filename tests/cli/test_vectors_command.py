@@ -8,7 +8,7 @@ from tests.commands import dicot
 
 from dicot.core.errors import InputError
 from dicot.store.series import series_of
-from dicot.store.vectors import read_vectors
+from dicot.store.vectors import read_vectors, write_vectors
 
 HOW = ("--window", 64, "--names", "{what}_{who}", "--label", "what", "--group", "who", "--device", "cpu", "--out")
 
@@ -71,3 +71,26 @@ def test_what_cannot_be_done_is_named(made: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=told):
             dicot(*(["search"] if option == "--from" else ["vectors", "select", "--out", out]), made, option, value)
     assert not out.exists()
+
+
+def test_names_with_brackets_and_commas_are_names(tmp_path: Path) -> None:
+    names = ["[x]1", "[x]2", "x3", "left,wrist", "left", "D01_a", "D02_a", "D03_a"]
+    times = np.arange(len(names), dtype=float)
+    arrays = {"X": np.eye(len(names), 4, dtype=np.float32), "recording": np.array(names), "start": times}
+    write_vectors(tmp_path / "v.parquet", {"": {**arrays, "end": times + 1, "y": np.arange(len(names)) % 2}})
+
+    def selected(where: str) -> list[str]:
+        out = tmp_path / "some.parquet"
+        dicot("vectors", "select", tmp_path / "v.parquet", "--where", where, "--out", out, "--overwrite")
+        return read_vectors(out).recording.tolist()
+
+    assert selected("recording=[x]*") == ["[x]1", "[x]2"]
+    assert selected("recording=[x]1") == ["[x]1"]
+    assert selected("recording=left,wrist") == ["left,wrist"]
+    assert selected("recording=x3,left,wrist,[x]2") == ["[x]2", "x3", "left,wrist"]
+    assert selected("recording=left,x3") == ["x3", "left"]
+    assert selected("recording=left,w*") == ["left,wrist"]
+    assert selected("recording=D0[12]_*") == ["D01_a", "D02_a"]
+    assert selected("label=1.0") == names[1::2]
+    with pytest.raises(InputError, match="no window has the recording 'y'"):
+        selected("recording=left,wrist,y")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dicot.core.errors import InputError
+from dicot.use.labels.labelstudio import to_label_studio
 from dicot.use.labels.store import read_labels
 
 NAMED = {"data": {"csv": "/data/upload/1/0a1b2c3d-monday.csv"}, "file_upload": "0a1b2c3d-monday.csv"}
@@ -46,3 +47,12 @@ def test_times_are_seconds_or_dates(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, results: list[object], more: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=rf"e\.json: .*{message}"):
         read_labels(write(tmp_path / "e.json", *results, **more))
+
+
+@pytest.mark.parametrize("began", [-86400.0, 0.0, 3600.0, 9_000_000.0, 1_600_000_000.0])
+def test_what_was_written_is_read_again_whenever_the_recording_began(tmp_path: Path, began: float) -> None:
+    ranges = {("monday", 1.5, 4.25): "Run", ("monday", 2000.0, 2e8): "Walk"}
+    for begun in ({"monday": began}, {}):
+        text = to_label_studio([(*place, label) for place, label in ranges.items()], begun)
+        (tmp_path / "e.json").write_text(text)
+        assert read_labels(tmp_path / "e.json", begun) == ranges

@@ -30,10 +30,12 @@ def add(
     by: Annotated[str, typer.Option(help="Who says so, for the history.")] = "",
 ) -> None:
     """Give one window of VECTORS a label; the file is made where it is not there, and an older label is kept in it."""
+    from dicot.data.labels import plain_text
     from dicot.store.search import EmbeddingIndex
     from dicot.use.labels.store import LabelStore
 
-    if not name.strip():
+    name = plain_text(name.strip())
+    if not name:
         raise WrongCallError("LABEL is empty. Write a name; `dicot label undo` takes the last label away.")
     known = _placed(vectors)
     with naming(vectors):
@@ -43,10 +45,10 @@ def add(
     recording, start, end = (values[row].item() for values in known.places())
     with LabelStore(store) as kept:
         old = kept.current().get((recording, start, end))
-        kept.set([(recording, start, end)], name.strip(), by)
+        kept.set([(recording, start, end)], name, by)
         count = len(kept.current())
     before = "" if old is None else f" (was {old})"
-    typer.echo(f"{_said((recording, start, end))}: {name.strip()}{before}. {store} has {count} label(s).")
+    typer.echo(f"{_said((recording, start, end))}: {name}{before}. {store} has {count} label(s).")
 
 
 @label.command("show")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, brief, did_you_mean, listed, naming
 from dicot.data.cases import Array
-from dicot.data.labels import as_text
+from dicot.data.labels import as_text, plain_text
 from dicot.data.readers import file_name_of
 from dicot.store.vectors import COLUMNS, Vectors, write_vectors
 
@@ -42,12 +42,39 @@ def rows_where(known: Vectors, condition: str) -> Chosen:
             raise InputError(f"{condition!r} compares {text!r} with column {name!r}, which holds {kind}.") from error
     names, which = np.unique(as_text(values), return_inverse=True)
     chosen = np.zeros(len(names), bool)
-    for one in (part.strip() for part in text.split(",")):
-        hit = np.array([fnmatchcase(name, one) for name in names.tolist()]) if "*" in one else names == one
-        if not hit.any() and one:
-            raise InputError(f"no window has the {name} {one!r}. {did_you_mean(one, filter(None, names.tolist()))}")
-        chosen |= hit
+    for hits in _hits(names.tolist(), name, text):
+        chosen |= hits
     return chosen[which] if sign == "=" else ~chosen[which]
+
+
+def _hits(names: list[str], column: str, text: str) -> list[Chosen]:
+    """Tell for each value in a text "a,b*" which names it means; a name may hold a comma itself."""
+    parts, hits = text.split(","), []
+    while parts:
+        # The longest text that means a name, such as "left,wrist" in "left,wrist,hip".
+        stops = range(len(parts), 0, -1)
+        meant = {stop: _names_meant(names, ",".join(parts[:stop]).strip()) for stop in stops}
+        stop = next((stop for stop, hit in meant.items() if hit.any()), None)
+        value = parts[0].strip()
+        if stop is None and value:
+            hint = did_you_mean(value, filter(None, names))
+            raise InputError(f"no window has the {column} {value!r}. {hint}")
+        hits.append(meant[stop or 1])
+        parts = parts[stop or 1 :]
+    return hits
+
+
+def _names_meant(names: list[str], value: str) -> Chosen:
+    """Tell which names a value means: the one that is called so, or else those that fit, where * is any text.
+
+    Brackets are those of a name; where no name has them, they hold characters, as in D0[12]_*.
+    """
+    same = np.array([name in (value, plain_text(value)) for name in names], bool)
+    if same.any() or "*" not in value:
+        return same
+    pattern = re.compile(".*".join(map(re.escape, value.split("*"))), re.DOTALL)
+    literal = np.array([pattern.fullmatch(name) is not None for name in names], bool)
+    return literal if literal.any() else np.array([fnmatchcase(name, value) for name in names], bool)
 
 
 def rows_in_table(known: Vectors, path: Path) -> Chosen:

@@ -13,6 +13,9 @@ from dicot.data.timestamps import EPOCH, seconds_since
 Place = tuple[str, int | float | str, int | float | str]  # recording, start and end, as a label store has them
 
 KIND = "timeserieslabels"
+# What `to_label_studio` writes into the data of a task, and Label Studio gives back: what start and end count. Without
+# it, as in the tasks of others, large numbers are taken for times since 1970.
+TIMES, FROM_1970, FROM_START = "times", "milliseconds since 1970", "seconds"
 SINCE_1970, MILLISECONDS = 1e8, 1e10  # numbers from here on are such times; a recording of seconds lasts three years
 UPLOADED = re.compile(r"[0-9a-f]{8}-")  # what Label Studio writes before the name of a file that was uploaded
 
@@ -31,7 +34,10 @@ def to_label_studio(ranges: Iterable[tuple[str, Any, Any, Any]], begun: Mapping[
         own = tasks.setdefault(recording, [])
         value = {"start": start, "end": end, "instant": start == end, KIND: [as_text(label)]}
         own.append({"id": str(len(own)), "from_name": "label", "to_name": "ts", "type": KIND, "value": value})
-    data = {name: {"csv": f"{name}.csv", "recording": name} for name in tasks}
+    data = {
+        name: {"csv": f"{name}.csv", "recording": name, TIMES: FROM_1970 if name in begun else FROM_START}
+        for name in tasks
+    }
     whole = [{"data": data[name], "annotations": [{"result": own}]} for name, own in tasks.items()]
     return json.dumps(whole, indent=1, ensure_ascii=False)
 
@@ -59,28 +65,34 @@ def from_label_studio(text: str, begun: Mapping[str, float]) -> list[tuple[Place
             value = result.get("value") if isinstance(result, dict) else None
             if isinstance(value, dict) and KIND in value:
                 name = _recording(task, where)
-                ranges.append(_range(value, name, begun.get(name), f"{where}, result {place}"))
+                times = _data(task).get(TIMES)
+                ranges.append(_range(value, name, begun.get(name), times, f"{where}, result {place}"))
     return ranges
 
 
+def _data(task: Mapping[str, Any]) -> dict[str, Any]:
+    return task["data"] if isinstance(task.get("data"), dict) else {}
+
+
 def _recording(task: Mapping[str, Any], where: str) -> str:
-    data: dict[str, Any] = task["data"] if isinstance(task.get("data"), dict) else {}
+    data = _data(task)
     if isinstance(name := data.get("recording"), str) and name:
         return name
-    files = [one for one in (task.get("file_upload"), *data.values()) if isinstance(one, str) and one]
+    texts = [task.get("file_upload"), *(value for key, value in data.items() if key != TIMES)]
+    files = [text for text in texts if isinstance(text, str) and text]
     if not files:
         raise InputError(f"{where} names no recording. Write it as 'recording' into the 'data' of the task.")
     return UPLOADED.sub("", PurePosixPath(files[0].replace("?d=", "/")).stem, count=1)
 
 
-def _range(value: Mapping[str, Any], name: str, begun: float | None, where: str) -> tuple[Place, str]:
+def _range(value: Mapping[str, Any], name: str, begun: float | None, counted: object, where: str) -> tuple[Place, str]:
     labels, times = value[KIND], []
     if not isinstance(labels, list) or len(labels) != 1 or not isinstance(labels[0], str) or not labels[0]:
         raise InputError(f"{where} has {KIND!r} {quoted(labels)}; a range has one label. Correct it.")
     for column in ("start", "end"):
         given = value.get(column)
         try:
-            time, since_1970 = _time(given)
+            time, since_1970 = _time(given, counted)
         except (TypeError, ValueError) as error:
             said = f"{where} has {quoted(given)} as {column!r}"
             raise InputError(f"{said}, which is no number and no time in ISO 8601. Correct it.") from error
@@ -93,8 +105,12 @@ def _range(value: Mapping[str, Any], name: str, begun: float | None, where: str)
     return (name, times[0], times[1]), plain_text(labels[0])
 
 
-def _time(given: Any) -> tuple[float, bool]:
-    """Return a time in seconds, and whether they count from 1970."""
+def _time(given: Any, counted: object) -> tuple[float, bool]:
+    """Return a time in seconds, and whether it counts from 1970; a task may say what its numbers have `counted`."""
     if isinstance(given, str):
         return seconds_since(EPOCH, given), True
+    if counted == FROM_1970:
+        return float(given) / 1000, True
+    if counted == FROM_START:
+        return float(given), False
     return float(given) / (1000 if given >= MILLISECONDS else 1), given >= SINCE_1970

@@ -21,7 +21,7 @@ from dicot.core.database import open_tables, transaction
 from dicot.core.errors import InputError, did_you_mean, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
-from dicot.data.labels import check_labels, is_number, plain_text
+from dicot.data.labels import as_text, check_labels, is_number, plain_text
 from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
 from dicot.data.timeunits import UNITS
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
@@ -151,7 +151,7 @@ class LabelStore:
     def current(self) -> dict[Key, Label]:
         """Return the label of every key that has one, the oldest first: where ranges overlap, the later one counts."""
         with self._transaction("DEFERRED"):
-            return {key: row["new"] for key, row in self._rows(f"{NEWEST} number")}
+            return {key: _one_class(row["new"]) for key, row in self._rows(f"{NEWEST} number")}
 
     def names(self) -> list[Label]:
         """Return every label in the order of coming, also one that no key has now, but none that was undone."""
@@ -159,7 +159,7 @@ class LabelStore:
             labels = [label for (label,) in self._db.execute("SELECT label FROM names ORDER BY number").fetchall()]
         if not all(_is_value(label) for label in labels):
             raise InputError(f"{self.path} is damaged: a name is no label. Go back to a copy or an export of it.")
-        return labels
+        return list(dict.fromkeys(map(_one_class, labels)))
 
     def add_names(self, labels: Sequence[Label]) -> None:
         """Give labels their places in `names` before any key has them; those that have one keep it."""
@@ -268,7 +268,7 @@ def _checked_key(key: Any) -> Key:
 
 
 def _label(label: Any, key: Key) -> Label:
-    value: Label = _plain(label)
+    value: Label = _one_class(_plain(label))
     if not _is_value(value) or value == -1:
         raise InputError(
             f"A label is text or a finite number, but not -1, which means unknown; got {label!r} for {key!r}."
@@ -279,6 +279,11 @@ def _label(label: Any, key: Key) -> Label:
 def _plain(value: Any) -> Any:
     """Turn numpy's scalars into Python's, whose equal values are one key."""
     return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+def _one_class(label: Any) -> Any:
+    """Write a label as its class is written everywhere: 1 for the text 1.0, as in files; numbers are equal anyway."""
+    return plain_text(label) if isinstance(label, str) else label
 
 
 def _is_value(value: Any) -> bool:
@@ -320,6 +325,8 @@ def put_on_windows(labels: Mapping[Key, Label], recording: Any, start: Any, end:
     label that covers more than half of it. Where two ranges overlap, the later one in `labels` counts there.
     """
     windows = WindowKeys.of_places(recording, start, end)
+    if len({isinstance(label, str) for label in labels.values()}) > 1:
+        labels = {key: as_text(label) for key, label in labels.items()}  # a program wrote 1, and somebody typed 1
     by_row, lost = windows.rows_of(labels)
     return check_labels([by_row.get(row) for row in range(len(windows))], len(windows), "label", "windows"), lost
 
