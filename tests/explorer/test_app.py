@@ -159,6 +159,12 @@ def test_classify_predicts_and_is_honest(client: Any, workspace: ExplorerWorkspa
     answer = client.post("/api/classify").json()
     assert "Accuracy" in answer["sentence"] and "held out by recording" in answer["sentence"]
     assert any("chosen" in warning for warning in answer["warnings"])
+    assert "Always answering" in answer["sentence"]
+    assert [one["label"] for one in answer["classes"]] == ["run", "walk"]
+    shares = [one[name] for one in answer["classes"] for name in ("recall", "precision")]
+    assert min(shares) > 0.4 and max(shares) <= 1, shares
+    hidden = [sum(row) for row in answer["confusion"]]
+    assert hidden == pytest.approx([one["cases"] for one in answer["classes"]])
     columns = {one["name"]: one for one in client.get("/api/about").json()["columns"]}
     predicted = numbers(client.get("/api/columns/prediction"), "<i4")
     names = np.array(columns["prediction"]["categories"])[predicted]

@@ -625,6 +625,10 @@ def test_a_classifier_says_what_it_is_worth_and_colours_the_map(visit: Visit, tm
     page.click("#train")
     page.wait_for_selector("#verdict")
     assert page.inner_text("#verdict-sentence") == small.classify().sentence
+    for part in ("classes", "confusion"):
+        table = page.inner_text(f"#verdict-{part}")
+        assert "kind 0" in table and "kind 1" in table
+    assert "%" in page.inner_text("#verdict-classes")
     assert page.input_value("#colour") == "prediction"
     page.evaluate("dicot.pin(0)")
     pinned(page, 0)

@@ -143,6 +143,14 @@ def test_predictions_are_accepted_run_by_run(page: Any, day: ExplorerWorkspace) 
     page.wait_for_selector("text=Accept run")  # the lane has them too
     runs = day.along(0)["predictions"]
     assert runs == [(0, 120, "walk"), (120, 240, "rest"), (240, 360, "walk"), (360, 480, "rest"), (480, 598, "walk")]
+    page.fill('[aria-label="Shortest prediction in seconds"]', "150")
+    page.keyboard.press("Enter")
+    status(page, "^Predictions last 150 s or more")
+    assert page.input_value('[aria-label="Shortest prediction in seconds"]') == "150"
+    page.fill('[aria-label="Shortest prediction in seconds"]', "5")
+    page.keyboard.press("Enter")
+    status(page, "^Predictions last 5 s or more")
+    page.keyboard.press("Escape")
     page.mouse.click(*at(page, 300, "predictions"))
     page.keyboard.press("a")
     status(page, "^Labelled 240 to 360 s “walk”")

@@ -149,10 +149,29 @@ def test_predictions_are_the_stretches_of_dicot_segment(workspace: ExplorerWorks
         workspace.labels.set(rows, label)
     found = workspace.classify()
     assert found.label[known.recording == "ann"].tolist()[4] == "run" and middle[4] < 12
-    words = ("--labels", workspace.labels.store, "--features", "vector")
+    words = ("--labels", workspace.labels.store, "--features", "vector", "--least", "2s")  # two windows
     dicot("segment", folder / "vectors.npz", "--out", folder / "s.csv", *words)
     told = pd.read_csv(folder / "s.csv")
     for number, name in enumerate(("ann", "bob", "eve")):
         own = told.loc[told["recording"] == name, ["start", "end", "label"]]
         assert workspace.along(number)["predictions"] == list(own.itertuples(index=False, name=None))
-    assert workspace.along(0)["predictions"][0][1] > 10, "a window alone is no stretch"
+    assert workspace.along(0, 5.0)["predictions"][0][1] > 10, "a window alone is no stretch of five seconds"
+
+
+def test_events_shorter_than_five_seconds_stay_among_the_predictions(client: Any, workspace: ExplorerWorkspace) -> None:
+    known = workspace.known  # windows of two seconds, one each second
+    for label, rows in (("walk", [1, 2, 3, 6, 7, 8]), ("run", [15, 19, 38]), ("fall", [4, 5])):
+        workspace.labels.set(rows, label)
+    workspace.classify()
+
+    def falls(query: str = "") -> list[list[Any]]:
+        along = client.get(f"/api/recordings/0/ranges{query}").json()
+        assert along["least"] == (float(query.partition("=")[2]) if query else 2.0)
+        return [run for run in along["predictions"] if run[2] == "fall"]
+
+    ((start, end, _),) = falls()
+    assert start <= known.start[5] and known.end[4] <= end and end - start < 5
+    assert falls("?least=5") == [], "five seconds swallow it, and who wants that can have it"
+    assert falls("?least=1") == [[start, end, "fall"]]
+    for wrong in ("0", "-1", "inf", "x"):
+        assert client.get(f"/api/recordings/0/ranges?least={wrong}").status_code == 422

@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score
 from dicot import FewLabelClassifier, honest_accuracy
 from dicot.core.errors import InputError
 from dicot.use.labels import accuracy
+from dicot.use.labels.accuracy import class_scores
 
 
 def classes(n=120, distance=2.0, n_classes=3, seed=0):
@@ -222,3 +223,50 @@ def test_only_labels_that_were_drawn_say_how_frequent_a_class_is(n_labelled, sug
     x, y = classes(n=160)
     said = honest_accuracy(x, hide(y, n_labelled), repeats=1, suggested=suggested)
     assert said.by_class == by_class == ("Each class counts by its estimated share" in str(said))
+
+
+def rare(n=400, n_rare=12):
+    """Return windows of which a few are falls that look like everything else, in ten groups."""
+    y = np.array(["daily"] * n, dtype=object)
+    y[np.linspace(0, n - 1, n_rare).astype(int)] = "fall"
+    return np.random.default_rng(3).normal(size=(n, 8)), y.astype(str), np.arange(n) % 10
+
+
+def test_where_a_class_is_rare_macro_f1_comes_first_and_a_constant_answer_is_beside_it():
+    x, y, groups = rare()
+    given = np.where(np.arange(400) < 300, y, "")
+    said = honest_accuracy(x, given, groups, repeats=1)
+    assert str(said).startswith("Macro-F1 ") and ", accuracy " in str(said)
+    assert "Always answering 'daily' would score: accuracy 97.0 %, macro-F1 49.2 %." in str(said)
+    x, y = classes()
+    assert str(honest_accuracy(x, hide(y, 60), repeats=1)).startswith("Accuracy ")
+
+
+def test_recall_and_precision_of_each_class_come_from_the_hidden_labels():
+    x, y, groups = rare()
+    x[y == "fall"] += 1.2
+    given = np.where(np.arange(400) < 300, y, "")
+    said = honest_accuracy(x, given, groups, repeats=2)
+    confusion = np.array(said.confusion)
+    assert confusion.sum() == pytest.approx(said.n_scored)
+    assert confusion.sum(axis=1).tolist() == pytest.approx([291, 9])
+    daily, fall = said.per_class
+    assert (daily.label, fall.label) == ("daily", "fall")
+    assert fall.recall == pytest.approx(confusion[1, 1] / 9)
+    assert fall.precision == pytest.approx(confusion[1, 1] / confusion[:, 1].sum())
+    assert np.diag(confusion).sum() / said.n_scored == pytest.approx(said.accuracy)
+
+
+def test_precision_counts_the_classes_as_frequent_as_they_are():
+    even = [[90, 10], [0, 100]]
+    assert class_scores("ab", even)[1].precision == pytest.approx(100 / 110)
+    assert class_scores("ab", even, [0.99, 0.01])[1].precision == pytest.approx(0.01 / (0.01 + 0.099))
+    assert np.isnan(class_scores("ab", [[5, 0], [0, 0]])[1].recall)
+
+
+def test_of_many_cases_a_sample_stands_for_all(fits, monkeypatch):
+    monkeypatch.setattr(accuracy, "GRAPH_CASES", 90)
+    x, y = classes()
+    given = np.where(np.arange(120) % 4 == 0, y, -1)
+    said = honest_accuracy(x, given, np.arange(120) % 5, repeats=1)
+    assert {len(seen) for seen, _ in fits} == {90} and said.n_labelled == said.n_scored == 30

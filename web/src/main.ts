@@ -3,6 +3,7 @@
 import { SeriesCache } from "./cache";
 import { palette } from "./colour";
 import { ContextDrawer } from "./context";
+import { verdictTables } from "./verdict";
 import { h, need } from "./dom";
 import { DoubtList } from "./doubts";
 import { Filters } from "./filters";
@@ -183,6 +184,7 @@ function startTools(session: Session, bar: SelectionBar, queue: Queue): void {
     if (verdict === undefined) return;
     need("verdict-sentence").textContent = verdict.sentence;
     need("verdict-warnings").replaceChildren(...verdict.warnings.map((warning) => h("li", {}, warning)));
+    need("verdict-tables").replaceChildren(...verdictTables(verdict));
     need("verdict").hidden = false;
     status.say("The map shows the predictions.");
   });

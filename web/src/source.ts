@@ -111,6 +111,10 @@ export interface Why {
 export interface Verdict {
   sentence: string;
   warnings: string[];
+  /** How each class fares among labels that were hidden; shares are null where nothing can be said. */
+  classes: { label: string; cases: number; recall: number | null; precision: number | null }[];
+  /** Hidden labels (rows) by what was answered (columns). */
+  confusion: number[][];
 }
 
 /** Codes of categories, -1 for none, or numbers, NaN for unknown; one per window. */

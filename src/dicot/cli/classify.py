@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dicot.data.cases import Array
 
 
+MOST_CLASSES = 12  # of a confusion matrix that a terminal has room for
+
+
 def classify(
     vectors: opt.VectorsArgument,
     labels: opt.Labels = None,
@@ -31,7 +34,8 @@ def classify(
 
     The table holds the label that was given, the one predicted, and the probability of each class, p_CLASS. A window
     that has a label keeps it, with probability 1. The accuracy is about the others: labels are hidden and predicted,
-    those of whole groups together, or else recordings, where there are some.
+    those of whole groups together, or else recordings, where there are some. Recall and precision of each class and
+    the confusion matrix are of these hidden labels too.
     """
     check_inputs("vectors", vectors)
     check_inputs("file", labels)
@@ -63,10 +67,19 @@ def classify(
 
     given_counts = [int((numbers == number).sum()) for number in range(len(model.classes_))]
     predicted = [int((model.transduction_ == name).sum()) for name in model.classes_]
-    show_columns({"class": model.classes_, "given": given_counts, "predicted": predicted})
+    columns: dict[str, Any] = {"class": _whole(model.classes_), "given": given_counts, "predicted": predicted}
+    if scores := told.per_class:
+        columns["found (recall)"] = [_percent(score.recall) for score in scores]
+        columns["right (precision)"] = [_percent(score.precision) for score in scores]
+    show_columns(columns)
     typer.echo(str(told))
     if measured := told.measured():
         typer.echo(measured)
+    if told.n_scored and len(told.classes) <= MOST_CLASSES:
+        typer.echo("Held-out labels, one class a row, by what was answered:")
+        names = [str(name) for name in _whole(model.classes_)]
+        answers = zip(names, zip(*told.confusion, strict=True), strict=True)
+        show_columns({"class": names, **{f"as {name}": [f"{n:.3g}" for n in column] for name, column in answers}})
     for warning in told.warnings:
         opt.warn(warning)
     if out is not None:
@@ -94,6 +107,10 @@ def _class_numbers(source: Path, given: "Array") -> "Array":
         return class_numbers(given, len(given))[1]
     except ValueError as error:
         raise InputError(f"{source}: {error}") from error
+
+
+def _percent(share: float) -> str:
+    return "not known" if share != share else f"{100 * share:.1f} %"
 
 
 def _whole(classes: "Array") -> "Array":

@@ -13,7 +13,7 @@ from dicot.data.timestamps import EPOCH, seconds_since
 from dicot.explorer.labelling import HandLabels
 from dicot.store.series import RecordedSeries, Track
 from dicot.store.vectors import Vectors
-from dicot.use.segments import segment, segment_labels
+from dicot.use.segments import segment, segment_labels, shortest_event
 
 TILE = 2048  # time steps or bins that one request brings
 FIRST, FACTOR = 16, 4  # time steps in a bin of the first level, and bins of a level in one of the next
@@ -145,7 +145,7 @@ class Recordings:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
         self._x, self._segments = known.x, dict[int, list[Run]]()
-        self._predicted: tuple[Chances, pd.DataFrame] | None = None
+        self._predicted: tuple[Chances, float, pd.DataFrame] | None = None
         self._firsts = np.unique(self._rows_of, return_index=True)[1]
         self._series, self._labels = series, labels
         self._held: dict[int, Detail] = {}
@@ -169,30 +169,39 @@ class Recordings:
                 del self._held[next(iter(self._held))]
         return found
 
-    def said(self, number: int, chances: Chances | None) -> dict[str, Any]:
+    def said(self, number: int, chances: Chances | None, least: float | None = None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions.
 
-        Predictions are the stretches that `dicot segment` finds by the same probabilities. Without them there are
-        segments in their place: stretches of one activity, found without labels.
+        Predictions are the stretches that `dicot segment` finds by the same probabilities, of `least` seconds or more;
+        by default of two windows. Without them there are segments in their place: stretches of one activity, found
+        without labels.
         """
         name, rows = self.name(number), np.flatnonzero(self._rows_of == number)
         given, start, end = self._labels.given(), self._start[rows], self._end[rows]
         if chances is None and number not in self._segments:
             table = segment(self._x[rows], None, start, end)
             self._segments[number] = _runs_of(table.assign(label="segment " + table["cluster"].astype(str)))
+        if chances is None:
+            least, predictions = None, self._segments[number]
+        else:
+            least = least or shortest_event(self._rows_of, self._start, self._end)
+            predictions = self._smoothed(number, chances, least)
         return {
             "ranges": [(*key[1:], label) for key, label in given.ranges.items() if key[0] == name],
             "windows": runs(start, end, given.all[rows]),
-            "predictions": self._segments[number] if chances is None else self._smoothed(number, chances),
+            "predictions": predictions,
             "segmented": chances is None,
+            "least": least,
         }
 
-    def _smoothed(self, number: int, chances: Chances) -> list[Run]:
+    def _smoothed(self, number: int, chances: Chances, least: float) -> list[Run]:
         """Return the predicted stretches of a recording; those of all are found at once, as their usual length is."""
         kept = self._predicted
-        if kept is None or kept[0] is not chances:
-            kept = self._predicted = chances, segment_labels(*chances, self._rows_of, self._start, self._end)
-        return _runs_of(kept[1][kept[1]["recording"] == number])
+        if kept is None or kept[0] is not chances or kept[1] != least:
+            table = segment_labels(*chances, self._rows_of, self._start, self._end, least=least)
+            kept = self._predicted = chances, least, table
+        table = kept[2]
+        return _runs_of(table[table["recording"] == number])
 
     def place(self, number: int, start: float, end: float) -> tuple[str, float, float]:
         """Return the key of a range, which is cut to its recording; an error where nothing is left."""

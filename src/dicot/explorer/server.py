@@ -34,6 +34,7 @@ except ImportError as error:
 
 ADDRESS = "127.0.0.1"
 PATIENCE = 3  # seconds that running requests have when the server ends
+LONGEST_LEAST = 86_400.0  # seconds that a page may ask predictions to last at least
 MOST = 1000  # neighbours or suggestions of one request
 ROWS = "[0-9]{1,9}(,[0-9]{1,9})*"
 LARGEST_BODY = 2**20  # bytes
@@ -281,8 +282,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.post("/api/classify")
     def classify() -> dict[str, Any]:
-        found = workspace.classify()
-        return {"sentence": found.sentence, "warnings": list(found.warnings)}
+        return workspace.classify().told()
 
     @app.post("/api/export")
     def export(chosen: Chosen) -> Response:
@@ -292,7 +292,11 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
             headers={"Content-Disposition": 'attachment; filename="windows.csv"'},
         )
 
-    app.get("/api/recordings/{number}/ranges")(workspace.along)
+    Seconds = Annotated[float | None, Query(gt=0, le=LONGEST_LEAST, allow_inf_nan=False)]
+
+    @app.get("/api/recordings/{number}/ranges")
+    def along(number: int, least: Seconds = None) -> dict[str, Any]:
+        return workspace.along(number, least)
 
     @app.get("/api/recordings")
     def recordings() -> dict[str, Any]:

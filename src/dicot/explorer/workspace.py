@@ -25,7 +25,7 @@ from dicot.store.modelplace import places_of_model
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, RecordedSeries, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
-from dicot.use.labels.accuracy import honest_accuracy
+from dicot.use.labels.accuracy import ClassScore, honest_accuracy
 from dicot.use.labels.agreement import agreement
 from dicot.use.labels.doubt import probably_wrong, too_few
 from dicot.use.labels.suggestion import reason, suggest
@@ -56,6 +56,22 @@ class Prediction(NamedTuple):
     chances: Chances
     sentence: str
     warnings: tuple[str, ...]
+    scores: tuple[ClassScore, ...]  # of each class, empty where no label could be hidden
+    confusion: tuple[tuple[float, ...], ...]  # (K, K) hidden labels by what was answered
+
+    def told(self) -> dict[str, Any]:
+        """Return what the page says of it."""
+        classes = [
+            {
+                "label": str(one.label),
+                "cases": one.cases,
+                "recall": _known(one.recall),
+                "precision": _known(one.precision),
+            }
+            for one in self.scores
+        ]
+        warnings = list(self.warnings)
+        return {"sentence": self.sentence, "warnings": warnings, "classes": classes, "confusion": self.confusion}
 
 
 @final
@@ -195,9 +211,9 @@ class ExplorerWorkspace:
             "channels": plain(decimate(around.values, CONTEXT_POINTS)),
         }
 
-    def along(self, number: int) -> dict[str, Any]:
-        """Return what labels and predictions say along a recording."""
-        return self.whole().said(number, None if self._prediction is None else self._prediction.chances)
+    def along(self, number: int, least: float | None = None) -> dict[str, Any]:
+        """Return what labels and predictions say along a recording; a prediction lasts at least so many seconds."""
+        return self.whole().said(number, None if self._prediction is None else self._prediction.chances, least)
 
     def whole(self) -> Recordings:
         """Return the recordings for the large view; an error where they are not at hand."""
@@ -315,6 +331,8 @@ class ExplorerWorkspace:
                 (chances, model.classes_.astype(str).tolist()),
                 f"{told} {told.measured()}".strip(),
                 told.warnings,
+                told.per_class,
+                told.confusion if told.n_scored else (),
             )
             return self._prediction
 
@@ -336,6 +354,10 @@ class ExplorerWorkspace:
 def _since_1970(times: Array) -> NDArray[np.float64]:
     """Return seconds of datetimes, NaN where there is none."""
     return np.where(np.isnat(times), np.nan, times.astype("datetime64[us]").astype(np.int64) / 1e6)
+
+
+def _known(share: float) -> float | None:
+    return None if np.isnan(share) else share
 
 
 def harmless(text: str) -> str:

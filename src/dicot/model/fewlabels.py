@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from dicot.core.errors import InputError, ModelFileError, brief, lookup
 from dicot.core.storage import OPEN, check_format, check_hash, check_writable, format_of, with_hash, write_atomic
@@ -45,6 +45,8 @@ USUAL_TEMPERATURE = 1.0  # of probabilities, where none can be measured; a measu
 TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
 FOLDS, REPEATS = 5, 2
 MANY_LABELS = 1_000  # from which one round of folds is enough: a fit of each takes seconds
+GRAPH_CASES = 10_000  # in the graph at most
+COLUMNS = 64  # that are spread over the graph at once
 GRAPH_FEATURES = 128  # principal components that distances are taken in
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
@@ -98,7 +100,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
     C: float = 30.0
     spreading: str = "auto"
     n_neighbors: int = 5
-    graph_cases: int = 10_000
+    graph_cases: int = GRAPH_CASES
     random_state: int | np.random.RandomState | None = 0
 
     classes_: NDArray[Any] = field(init=False)
@@ -113,33 +115,29 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> FewLabelClassifier:
         """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
-        return self._fit(X, y, [])
-
-    def _fit(self, X: Any, y: Any, graphs: list[_Graph]) -> FewLabelClassifier:
-        """Fit; a graph of all cases is taken from the list, or put there for the next fit."""
         lookup(dict.fromkeys([*SPREADINGS, "auto"]), self.spreading, "spreading")
-        X = validate_data(self, X, dtype=(np.float32, np.float64))
+        return self._fit(_Cases(validate_data(self, X, dtype=(np.float32, np.float64))), y)
+
+    def _fit(self, cases: _Cases, y: Any) -> FewLabelClassifier:
+        """Fit to cases that may have been prepared for another labelling before."""
+        X, scale, neighbours = cases.X, cases.scale, None
+        self.n_features_in_ = X.shape[1]
         self.classes_, numbers = class_numbers(y, len(X))
         known, rng = np.flatnonzero(numbers >= 0), check_random_state(self.random_state)
-        scale, graph, neighbours = StandardScale(X), None, None
         regression = _Regression(scale(X[known]), numbers[known], self.C)
         self.coef_, self.intercept_ = regression.fit(np.arange(len(known)))
+        graph = None
         if self.spreading != "none" and len(X) > 2:
             rows = _graph_rows(known, len(X), self.graph_cases, rng)
-            if graphs:
-                graph = graphs[0].relabelled(numbers, rng)
-            else:
-                graph = _Graph(scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
-                if len(rows) == len(X):  # it does not depend on which cases have a label
-                    graphs.append(graph)
-        self._choose(X, scale, graph, regression, known, rng)
+            graph = cases.graph(rows, numbers, self.n_neighbors, rng)
+        self._choose(len(X), graph, regression, known, rng)
+        scores = None if graph is None else graph.scaled @ self.coef_.T + self.intercept_
         if graph is not None and self.spreading_ != "none":
-            guesses = softmax(scale(X[graph.rows]) @ self.coef_.T + self.intercept_, axis=1)
-            settled = graph.settle(guesses, graph.numbers, self.spreading_)
+            settled = graph.settle(softmax(scores, axis=1), graph.numbers, self.spreading_)
             neighbours = Neighbours(graph.places, settled, graph.directions, graph.count, self.spreading_)
         classes, regressed = tuple(self.classes_.tolist()), (self.coef_, self.intercept_)
         self.head_ = Head(classes, scale.mean, scale.factor, *regressed, self.temperature_, neighbours)
-        self.label_distributions_ = self._fitted_probabilities(X, numbers, graph)
+        self.label_distributions_ = self._fitted_probabilities(X, numbers, graph, scores)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
 
@@ -155,24 +153,29 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def _fitted_probabilities(self, X: Floats, numbers: Rows, graph: _Graph | None) -> Floats:
-        """Give the cases of the fit their place in the graph where they have one, and a known label for certain."""
+    def _fitted_probabilities(self, X: Floats, numbers: Rows, graph: _Graph | None, scores: Floats | None) -> Floats:
+        """Give the cases of the fit their place in the graph where they have one, and a known label for certain.
+
+        `scores` (n, K) are the logistic regression's for the cases of the graph.
+        """
         probabilities = np.eye(len(self.classes_))[numbers]
-        rest = numbers < 0
-        if graph is not None and self.head_.neighbours is not None:
-            inside = rest[graph.rows]
+        others = numbers < 0
+        if graph is not None and scores is not None:
+            logs = log_softmax(scores, axis=1)
+            if self.head_.neighbours is not None:
+                logs = logarithm(self.head_.neighbours.settled)
+            inside = others[graph.rows]
             rows = graph.rows[inside]
-            probabilities[rows] = tempered(logarithm(self.head_.neighbours.settled[inside]), self.temperature_)
-            rest[rows] = False
-        others = np.flatnonzero(rest)
-        for part in pieces((len(others), X.shape[1])):
-            probabilities[others[part]] = self.head_.predict_proba(X[others[part]])
+            probabilities[rows] = tempered(logs[inside], self.temperature_)
+            others[rows] = False
+        remaining = np.flatnonzero(others)
+        for part in pieces((len(remaining), X.shape[1])):
+            probabilities[remaining[part]] = self.head_.predict_proba(X[remaining[part]])
         return probabilities
 
     def _choose(
         self,
-        X: Floats,
-        scale: StandardScale,
+        n_cases: int,
         graph: _Graph | None,
         regression: _Regression,
         known: Rows,
@@ -181,32 +184,45 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         """Choose spreading and temperature by the labelled cases, each held out in turn."""
         heads = AUTO if self.spreading == "auto" else (self.spreading,)
         heads = ("none",) if graph is None else heads
-        guessed = np.empty((0, 0)) if graph is None else scale(X[graph.rows]) @ regression.basis
-        place = np.full(len(X), -1)
+        place = np.full(n_cases, -1)
         if graph is not None:
             place[graph.rows] = np.arange(len(graph.rows))
         may_leave = np.ones(len(known), dtype=bool) if graph is None else place[known] >= 0
-        truth: list[Rows] = []
-        held: dict[str, list[Floats]] = {head: [] for head in heads}
+
+        trials: list[_Trial] = []
         for train, test in _folds(regression.numbers, may_leave, rng):
-            weights, intercepts = regression.fit_reduced(train)
-            truth.append(regression.numbers[test])
-            for head in heads:
-                if graph is None or head == "none":
-                    held[head].append(log_softmax(regression.reduced[test] @ weights.T + intercepts, axis=1))
-                else:
-                    guesses, seen = softmax(guessed @ weights.T + intercepts, axis=1), graph.numbers.copy()
-                    seen[place[known[test]]] = -1
-                    held[head].append(logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
-        if not truth:
-            enough = len(X) >= (self.n_neighbors + 1) * len(self.classes_)
+            trials.append(_Trial(test, *regression.fit_reduced(train)))
+        if not trials:
+            enough = n_cases >= (self.n_neighbors + 1) * len(self.classes_)
             self.spreading_ = heads[0] if len(heads) == 1 else WITHOUT_CHOICE if enough else "none"
             self.temperature_, self.log_losses_ = USUAL_TEMPERATURE, {}
             return
-        measured = {head: _temperature(np.concatenate(held[head]), np.concatenate(truth)) for head in heads}
+
+        truth = regression.numbers[np.concatenate([trial.test for trial in trials])]
+        measured: dict[str, tuple[float, float]] = {}
+        for head in heads:
+            if graph is None or head == "none":
+                logs = [log_softmax(trial.scores(regression.reduced[trial.test]), axis=1) for trial in trials]
+            else:
+                guessed = graph.scaled @ regression.basis
+                logs = graph.held_out(trials, guessed, place[known], head)
+            measured[head] = _temperature(np.concatenate(logs), truth)
         self.log_losses_ = {head: loss for head, (_, loss) in measured.items()}
         self.spreading_ = min(self.log_losses_, key=self.log_losses_.__getitem__)
         self.temperature_ = measured[self.spreading_][0]
+
+
+class _Trial(NamedTuple):
+    """A logistic regression fitted without some of the labelled cases."""
+
+    test: Rows  # which of the labelled cases were held out
+    weights: Floats  # (K, L)
+    intercepts: Floats  # (K,)
+
+    def scores(self, reduced: Floats) -> Floats:
+        """Return (n, K) scores of cases in the basis (n, L) of the labelled ones."""
+        scores: Floats = reduced @ self.weights.T + self.intercepts
+        return scores
 
 
 @final
@@ -214,12 +230,28 @@ class Relabelled:
     """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other, with one graph for all."""
 
     def __init__(self, X: Floats) -> None:
-        self._X = X
-        self._graphs: list[_Graph] = []
+        self._cases = _Cases(X)
 
     def fit(self, y: Any) -> FewLabelClassifier:
         """Return a new classifier of these labels (N,)."""
-        return FewLabelClassifier()._fit(self._X, y, self._graphs)
+        return FewLabelClassifier()._fit(self._cases, y)
+
+
+class _Cases:
+    """All cases X (N, F) with what of them does not depend on labels, so that it is made once for many labellings."""
+
+    def __init__(self, X: Floats) -> None:
+        self.X, self.scale = X, StandardScale(X)
+        self._graph: _Graph | None = None  # of all cases
+
+    def graph(self, rows: Rows, numbers: Rows, n_neighbors: int, rng: np.random.RandomState) -> _Graph:
+        """Return the graph of these cases, with the numbers of the classes (N,) of all."""
+        if len(rows) < len(self.X):  # which cases are in it depends on the labels
+            return _Graph(self.scale(self.X[rows]), rows, numbers[rows], n_neighbors, rng)
+        if self._graph is not None:
+            return self._graph.relabelled(numbers, rng)
+        self._graph = _Graph(self.scale(self.X), rows, numbers, n_neighbors, rng)
+        return self._graph
 
 
 class StandardScale:
@@ -239,6 +271,12 @@ class StandardScale:
         return scaled
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    """Look for the libraries that make threads, once: each look takes milliseconds, and a choice needs hundreds."""
+    return ThreadpoolController()
+
+
 class _Regression:
     """Multinomial logistic regression on the labelled cases z (L, F), or on some of them.
 
@@ -254,7 +292,7 @@ class _Regression:
     def fit_reduced(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return weights (K, L) and intercepts (K,) by the labelled cases in these rows."""
         # Thousands of small products: on a busy machine a second thread makes each wait, ten times as long in all.
-        with threadpool_limits(1):
+        with _threads().limit(limits=1):
             model = LogisticRegression(C=self.C, max_iter=10_000).fit(self.reduced[rows], self.numbers[rows])
         weights, intercepts = model.coef_, model.intercept_
         if len(weights) == 1:  # two classes, whose scores differ by this one
@@ -271,7 +309,7 @@ class _Graph:
     """The nearest neighbours of some cases z (n, F) among each other; an edge counts in both directions."""
 
     def __init__(self, z: Floats, rows: Rows, numbers: Rows, n_neighbors: int, rng: np.random.RandomState) -> None:
-        self.rows, self.numbers = rows, numbers
+        self.scaled, self.rows, self.numbers = z, rows, numbers
         self.directions: Floats | None = None
         if min(z.shape) > GRAPH_FEATURES:
             pca = PCA(GRAPH_FEATURES, svd_solver="randomized", random_state=rng.randint(2**31 - 1)).fit(z)
@@ -294,14 +332,44 @@ class _Graph:
 
         A case has (1 - reach) of what it brings in, its label or its guess, and reach times the mean of its neighbours.
         """
-        reach, weight = SPREADINGS[spreading]
-        source = weight * guesses
-        known = np.flatnonzero(numbers >= 0)
-        source[known] = np.eye(guesses.shape[1])[numbers[known]]
+        return self._spread(_source(guesses, numbers, spreading), spreading)
+
+    def held_out(self, trials: Sequence[_Trial], guessed: Floats, places: Rows, spreading: str) -> list[Floats]:
+        """Return for each trial the logarithms of probabilities (n, K) of the cases that it held out.
+
+        `guessed` (n, L) are the cases of the graph in the basis of the labelled ones, which lie at `places` (L,).
+        """
+        out: list[Floats] = []
+        n_classes = len(trials[0].intercepts)
+        together = max(1, COLUMNS // n_classes)
+        for first in range(0, len(trials), together):
+            part = trials[first : first + together]
+            sources = []
+            for trial in part:
+                seen = self.numbers.copy()
+                seen[places[trial.test]] = -1
+                sources.append(_source(softmax(trial.scores(guessed), axis=1), seen, spreading))
+            # Many columns at once take a third of the time: most of it goes into finding the neighbours in memory.
+            settled = self._spread(np.hstack(sources), spreading)
+            for trial, columns in zip(part, np.split(settled, len(part), axis=1), strict=True):
+                out.append(logarithm(columns[places[trial.test]]))
+        return out
+
+    def _spread(self, source: Floats, spreading: str) -> Floats:
+        reach, _ = SPREADINGS[spreading]
         settled = source
         for _ in range(math.ceil(math.log(1e-6) / math.log(reach))):  # what is left out is a millionth
             settled = reach * (self.steps @ settled) + (1 - reach) * source
         return settled
+
+
+def _source(guesses: Floats, numbers: Rows, spreading: str) -> Floats:
+    """Return (n, K) what each case brings in: its label, or its guess where it has none (-1)."""
+    _, weight = SPREADINGS[spreading]
+    source = weight * guesses
+    known = np.flatnonzero(numbers >= 0)
+    source[known] = np.eye(guesses.shape[1])[numbers[known]]
+    return source
 
 
 def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], Rows]:
@@ -401,7 +469,10 @@ class Head:
 
     def predict_proba(self, X: Array) -> Array:
         """Return (N, K) probabilities in the order of `classes`."""
-        scaled = (X - self.mean) * self.factor
+        return self.of_scaled((X - self.mean) * self.factor)
+
+    def of_scaled(self, scaled: Array) -> Array:
+        """Return (N, K) probabilities of cases whose features are standardised already."""
         scores = scaled @ self.coef.T + self.intercept
         if self.neighbours is None:
             return tempered(log_softmax(scores, axis=1), self.temperature)

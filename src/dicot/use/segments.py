@@ -139,6 +139,15 @@ def segment_labels(
     return _labelled(line, p, np.concatenate(paths), classes)
 
 
+def shortest_event(recording: Any, start: Any, end: Any) -> float:
+    """Return how many seconds a predicted event lasts at least, where nobody says so: two windows, and LEAST at most.
+
+    One window alone is too often a mistake of the classifier. Five seconds for all would swallow a fall or a cough that
+    many windows show.
+    """
+    return min(LEAST, 2 * Timeline.of(len(start), recording, start, end).step)
+
+
 def label_runs(probabilities: Any, classes: Sequence[Any], recording: Any, start: Any, end: Any) -> pd.DataFrame:
     """Join neighbouring windows of one most probable label, without smoothing; the table of `segment_labels`."""
     p, line = np.asarray(probabilities, np.float64), Timeline.of(len(probabilities), recording, start, end)

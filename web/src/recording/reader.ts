@@ -18,7 +18,7 @@ import { View } from "./view";
 const WIDTHS = 12; // of the pinned window, that are shown around it
 const SAME = 2e-6; // seconds that two times may differ and be the same: the server rounds to millionths
 const REST = 250; // milliseconds after which the address is written
-const NOTHING: Along = { ranges: [], windows: [], predictions: [], segmented: true };
+const NOTHING: Along = { ranges: [], windows: [], predictions: [], segmented: true, least: null };
 const HINT = "Drag over the recording, then press a label’s key.";
 
 export class Reader {
@@ -37,6 +37,16 @@ export class Reader {
   private readonly away = h("div", { class: "chips" });
   private readonly told = h("div", { class: "reader-told" });
   private readonly accepting = h("button", { type: "button", click: () => this.accept() }, h("kbd", {}, "a"), "Accept run");
+  private readonly shortest = h("input", {
+    type: "number",
+    min: "0.01",
+    step: "any",
+    "aria-label": "Shortest prediction in seconds",
+    change: () => void this.keepFrom(Number(this.shortest.value)),
+  });
+  private readonly shortestLine = h("label", { class: "reader-shortest", title: "Shorter predictions go to what is around them" }, "Shortest prediction", this.shortest, "s");
+  /** Seconds that a prediction lasts at least, once somebody has said so. */
+  private least: number | null = null;
   private recordings: RecordingName[] = [];
   private tiles: Tiles | null = null;
   private view: View | null = null;
@@ -88,7 +98,7 @@ export class Reader {
         menu,
       ),
       this.body,
-      h("div", { class: "reader-foot" }, this.told, labeller(session, (name) => this.give(name)), this.accepting),
+      h("div", { class: "reader-foot" }, this.told, labeller(session, (name) => this.give(name)), this.accepting, this.shortestLine),
     );
     startHand(this.canvas, () => this.desk());
     new ResizeObserver(() => this.draw()).observe(this.body);
@@ -160,7 +170,7 @@ export class Reader {
       const { name } = this.recordings[number];
       const timer = later(() => status.busy(`Reading ${name} …`));
       try {
-        const [about, along] = await Promise.all([this.source.about(number), this.source.along(number)]);
+        const [about, along] = await Promise.all([this.source.about(number), this.source.along(number, this.least)]);
         const tiles = new Tiles(this.source, number, about, () => this.draw(), (error) => status.fail(error));
         await tiles.begin();
         if (turn !== this.turn) return; // closed, or another was opened in the meantime
@@ -186,7 +196,7 @@ export class Reader {
     const { number } = this;
     const turn = ++this.changes;
     if (!this.open) return;
-    const along = await this.session.status.attempt(() => this.source.along(number));
+    const along = await this.session.status.attempt(() => this.source.along(number, this.least));
     if (along === undefined || number !== this.number || turn !== this.changes) return; // a later answer is on its way
     this.along = along;
     const { chosen: now } = this;
@@ -196,6 +206,13 @@ export class Reader {
       this.chosen = same === undefined ? null : chosen(same, now.kind);
     }
     this.choose(this.chosen);
+  }
+
+  /** Shows predictions that last so many seconds or more; nothing typed means the usual length. */
+  private async keepFrom(seconds: number): Promise<void> {
+    this.least = seconds > 0 ? seconds : null;
+    await this.reload();
+    if (this.along.least !== null) this.session.status.say(`Predictions last ${number(this.along.least)} s or more.`);
   }
 
   private desk(): Desk | null {
@@ -221,7 +238,8 @@ export class Reader {
     const kind = { draft: "", range: "", run: this.along.segmented ? "" : "predicted " };
     this.told.replaceChildren(h("span", { class: one === null ? "hint" : "reader-span" }, words));
     if (one?.label) this.told.append(h("strong", {}, `${kind[one.kind]}${one.label}`));
-    this.accepting.hidden = this.along.segmented;
+    this.accepting.hidden = this.shortestLine.hidden = this.along.segmented;
+    if (this.along.least !== null && document.activeElement !== this.shortest) this.shortest.value = number(this.along.least);
     this.draw();
   }
 

@@ -49,13 +49,16 @@ export interface Along {
   predictions: Run[];
   /** In place of predictions there are stretches of one activity that were found without labels. */
   segmented: boolean;
+  /** Seconds that a prediction lasts at least; null where there are none. */
+  least: number | null;
 }
 
 export interface RecordingSource {
   all(): Promise<RecordingName[]>;
   about(number: number): Promise<RecordingAbout>;
   tile(number: number, level: number, tile: number): Promise<ArrayBuffer>;
-  along(number: number): Promise<Along>;
+  /** Of predictions those that last `least` seconds or more; null for the server's choice. */
+  along(number: number, least: number | null): Promise<Along>;
   /**
    * Adds a range (no `before`), moves or renames it, or takes it away (no `after`): one action to undo. `over` is the
    * label of a range at the new place, which is replaced. Where a range is not what is said here, somebody else was
@@ -82,8 +85,8 @@ export class HttpRecordings implements RecordingSource {
     return (await this.ask(`recordings/${number}/tile?level=${level}&tile=${tile}`)).arrayBuffer();
   }
 
-  along(number: number): Promise<Along> {
-    return this.json(`recordings/${number}/ranges`);
+  along(number: number, least: number | null): Promise<Along> {
+    return this.json(`recordings/${number}/ranges${least === null ? "" : `?least=${least}`}`);
   }
 
   change(number: number, before: Seen | null, after: Span | null, label: string | null, over: string | null): Promise<Labels & Along> {

@@ -1,9 +1,9 @@
 """honest_accuracy: what a classifier of a few labels is worth, by the labelled cases themselves."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from dicot.core.errors import listed
 from dicot.data.labels import check_groups
-from dicot.model.fewlabels import Relabelled, class_numbers
+from dicot.model.fewlabels import GRAPH_CASES, Relabelled, class_numbers
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -27,6 +27,48 @@ FEW = 30  # labelled cases below which an interval is too wide to decide much, a
 # classifier of all labels is none of these fits, and shares of classes are estimates. Found by simulation, see
 # docs/log.md: without it the interval holds the truth in 77 to 95 %.
 IF_DRAWN, IF_CHOSEN = 1.5, 2.0
+UNEVEN = 0.5  # of an even share, below which a class is rare
+TINY = 1e-12
+
+
+class ClassScore(NamedTuple):
+    """How one class fares, as shares between 0 and 1; NaN where nothing can be said."""
+
+    label: Any
+    cases: float  # of this class
+    recall: float  # how many of them are found
+    precision: float  # how often it is right where the answer is this class
+
+
+def class_scores(classes: Sequence[Any], confusion: Any, shares: Any = None) -> tuple[ClassScore, ...]:
+    """Return recall and precision of each class from a confusion matrix (K, K): truth by answer.
+
+    `shares` (K,) says how frequent the classes are where that differs from the matrix: precision depends on it.
+    """
+    matrix = np.asarray(confusion, np.float64)
+    cases = matrix.sum(axis=1)
+    weighed = matrix if shares is None else matrix * (np.asarray(shares) / np.maximum(cases, TINY))[:, None]
+    answers = weighed.sum(axis=0)
+    right = np.diag(matrix), np.diag(weighed)
+    recall = np.divide(right[0], cases, out=np.full(len(cases), np.nan), where=cases > 0)
+    precision = np.divide(right[1], answers, out=np.full(len(cases), np.nan), where=answers > 0)
+    columns = cases.tolist(), recall.tolist(), precision.tolist()
+    return tuple(ClassScore(*row) for row in zip(classes, *columns, strict=True))
+
+
+def is_uneven(counts: Any) -> bool:
+    """Tell whether some class is so rare that accuracy says little of it: less than half of an even share."""
+    counts = np.asarray(counts, np.float64)
+    counts = counts[counts > 0]
+    return len(counts) > 1 and float(counts.min() / counts.sum()) < UNEVEN / len(counts)
+
+
+def constant_scores(counts: Any) -> tuple[float, float]:
+    """Return accuracy and macro-F1 of always answering the most frequent class of these counts (K,)."""
+    counts = np.asarray(counts, np.float64)
+    counts = counts[counts > 0]
+    accuracy = float(counts.max() / counts.sum())
+    return accuracy, 2 * accuracy / (1 + accuracy) / len(counts)
 
 
 @dataclass(frozen=True)
@@ -47,6 +89,25 @@ class HonestAccuracy:
     warnings: tuple[str, ...]  # what these numbers do not tell, one sentence each
     group_name: str = "group"  # what a group is, such as "recording" or "subject"
     by_class: bool = False  # each class counts by its estimated share of the cases without a label
+    classes: tuple[Any, ...] = ()
+    # How many held-out cases of each class (rows) got which answer (columns), on average over the repetitions.
+    confusion: tuple[tuple[float, ...], ...] = ()
+    shares: tuple[float, ...] = ()  # of the classes: what each weighs in the accuracy
+
+    @property
+    def per_class(self) -> tuple[ClassScore, ...]:
+        """Recall and precision of each class. Precision counts the classes by their shares."""
+        return class_scores(self.classes, self.confusion, self.shares) if self.n_scored else ()
+
+    @property
+    def constant(self) -> str:
+        """Say what always giving the most frequent answer would score; empty where nothing was scored."""
+        if not self.n_scored:
+            return ""
+        usual = self.classes[int(np.argmax(self.shares))]
+        accuracy, macro_f1 = constant_scores(self.shares)
+        scores = f"accuracy {100 * accuracy:.1f} %, macro-F1 {100 * macro_f1:.1f} %"
+        return f"Always answering {str(usual)!r} would score: {scores}."
 
     def __str__(self) -> str:
         if not self.n_scored:
@@ -57,10 +118,15 @@ class HonestAccuracy:
             asked = f"cases of a new {unit} (those of a {unit} that has labels are often easier)"
         by = f" of {self.n_groups} {unit}s, held out by {unit}" if self.n_groups else ""
         weighed = " Each class counts by its estimated share of the cases without a label." if self.by_class else ""
-        return (
-            f"Accuracy {100 * self.accuracy:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f}) for "
-            f"{asked}, macro-F1 {100 * self.macro_f1:.1f} %, from {self.n_scored} labelled cases{by}.{weighed}"
+        accuracy = (
+            f"ccuracy {100 * self.accuracy:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f}) for "
+            f"{asked}"
         )
+        macro_f1 = f"acro-F1 {100 * self.macro_f1:.1f} %"
+        scores = f"A{accuracy}, m{macro_f1}"
+        if is_uneven(self.shares):  # accuracy is high where a rare class is never found
+            scores = f"M{macro_f1}, a{accuracy}"
+        return f"{scores}, from {self.n_scored} labelled cases{by}.{weighed} {self.constant}"
 
     def measured(self) -> str:
         """Say in a sentence how the accuracy was measured; empty where it could not be."""
@@ -102,6 +168,8 @@ def honest_accuracy(
     because the fits share labels. With groups, the number of cases is replaced by that of independent ones which would
     vary as much as the groups do (Korn and Graubard's effective sample size), with Student's quantile.
 
+    Of more than 10,000 cases, those with a label and some of the others, 10,000 in all, stand for all of them.
+
     Parameters
     ----------
     x : (N, F) embeddings of all cases, with and without a label
@@ -118,6 +186,7 @@ def honest_accuracy(
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="honest_accuracy")
     classes, numbers = class_numbers(y, len(x))
     known = np.flatnonzero(numbers >= 0)
+    sample = _sample(numbers, random_state)
     truth, members = numbers[known], None
     repeats = repeats or (5 if len(known) < MANY_LABELS else 1)
     if groups is not None:
@@ -126,6 +195,9 @@ def honest_accuracy(
     if members is not None and members.max() == 0:
         members = None
     right, held, others, scores = np.zeros(len(known)), np.zeros(len(known)), np.zeros(len(classes)), []
+    confusion = np.zeros((len(classes), len(classes)))
+    x, numbers = x[sample], numbers[sample]
+    known = np.flatnonzero(numbers >= 0)
     rng, classifiers = np.random.default_rng(random_state), Relabelled(x)
     for repeat in range(repeats):
         guesses = np.full(len(known), -1)
@@ -137,6 +209,7 @@ def honest_accuracy(
         scored = guesses >= 0
         right += guesses == truth
         held += scored
+        np.add.at(confusion, (truth[scored], guesses[scored]), 1 / repeats)
         if scored.any():
             present = np.unique(truth[scored])
             scores.append(f1_score(truth[scored], guesses[scored], labels=present, average="macro", zero_division=0))
@@ -154,7 +227,30 @@ def honest_accuracy(
     accuracy = float(weights @ shares) if len(shares) else math.nan
     macro_f1 = float(np.mean(scores)) if scores else math.nan
     sizes = (len(known), len(shares), 0 if members is None else int(members.max()) + 1, int(repeats))
-    return HonestAccuracy(accuracy, *interval, macro_f1, *sizes, tuple(warnings), group_name, by_class)
+    return HonestAccuracy(
+        accuracy,
+        *interval,
+        macro_f1,
+        *sizes,
+        tuple(warnings),
+        group_name,
+        by_class,
+        tuple(classes.tolist()),
+        tuple(tuple(row) for row in confusion.tolist()),
+        tuple(np.bincount(truth[ever], weights, len(classes)).tolist()),
+    )
+
+
+def _sample(numbers: Rows, random_state: int) -> Rows:
+    """Return the cases that stand for all (N,): those with a label and, of very many others, some that are drawn.
+
+    More than a classifier's graph holds would need another graph for every fit, which takes minutes.
+    """
+    most, known = GRAPH_CASES, np.flatnonzero(numbers >= 0)
+    if len(numbers) <= most or len(known) >= most:
+        return np.arange(len(numbers))
+    others = np.random.default_rng(random_state).permutation(np.flatnonzero(numbers < 0))
+    return np.sort(np.concatenate([known, others[: most - len(known)]]))
 
 
 def _weights(truth: Rows, others: Floats) -> Floats:
