@@ -88,7 +88,8 @@ def test_conditions_say_which_windows_are_normal(tmp_path: Path) -> None:
     odd = np.isin(held["start"], [20, 21]) | (np.isin(held["start"], [40, 41]) & (held["X"].mean(axis=1) > 3))
     np.savez(tmp_path / "v.npz", **held, y=np.where(odd, "fall 1", "walk"), group=held["recording"])
     for condition in ("label!=fall*", "label=walk", "end<=19.5"):
-        said = dicot("outliers", tmp_path / "v.npz", "--normal", condition, "--top", 12, "--out", tmp_path / "o.csv")
+        words = ["--normal", condition, "--top", 12, "--out", tmp_path / "o.csv", "--overwrite"]
+        said = dicot("outliers", tmp_path / "v.npz", *words)
         table = pd.read_csv(tmp_path / "o.csv")
         assert set(table.nlargest(24, "distance")["label"]) == {"fall 1"}, condition
         assert said.count("│ fall 1 │") == 12, "of two windows that overlap one is listed"

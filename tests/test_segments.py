@@ -92,7 +92,7 @@ def test_the_command_writes_a_table_and_refuses_what_cannot_be(tmp_path: Path) -
     head = tmp_path / "head.safetensors"
     FewLabelClassifier().fit(x, np.array(["sit", "walk", "run"])[TRUTH]).head_.save(head)
     for told in (["--labels", tmp_path / "l.csv"], ["--head", head]):
-        dicot("segment", vectors, "--out", out, "--least", "2s", *told)
+        dicot("segment", vectors, "--out", out, "--overwrite", "--least", "2s", *told)
         assert pd.read_csv(out)["label"].tolist() == ["sit", "walk", "sit", "run"]
     before = out.read_bytes()
     np.savez(tmp_path / "bare.npz", X=x)
@@ -103,5 +103,5 @@ def test_the_command_writes_a_table_and_refuses_what_cannot_be(tmp_path: Path) -
         ([tmp_path / "bare.npz"], "does not say recording, start and end"),
     ):
         with pytest.raises(InputError, match=message):
-            dicot("segment", *words, "--out", out)
+            dicot("segment", *words, "--out", out, "--overwrite")
     assert out.read_bytes() == before

@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_night(made: Path, tmp_path
     source = read_vectors(out).source
     assert source is not None and [*source.recordings] == ["p", "q", "r", "s"]
     with pytest.raises(InputError, match=name):
-        dicot(*predict, "--strict")
+        dicot(*predict, "--strict", "--overwrite")
 
 
 def test_a_file_that_was_bad_yesterday_is_picked_up_today(made: Path, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_recordings_behind_vectors_that_are_broken_now_are_left_out(made: Path, 
         assert page.exists()
     if command != "explore":
         with pytest.raises(InputError, match=r"c\.csv has changed since"):
-            dicot(*words, "--strict")
+            dicot(*words, "--strict", "--overwrite")
 
 
 def test_training_and_evaluation_say_what_they_leave_out(made: Path, tmp_path: Path) -> None:

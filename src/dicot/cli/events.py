@@ -9,7 +9,7 @@ from dicot.cli import options as opt
 from dicot.cli.behind import judged
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 
 
 def events(
@@ -18,7 +18,7 @@ def events(
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the events that are found.")],
     labels: opt.Labels = None,
     known_only: Annotated[bool, typer.Option("--known-only", help="Windows without a label are not ordinary.")] = False,
-    alarms: Annotated[float, typer.Option(min=0, help="Hits per hour of ordinary time that are allowed.")] = 1.0,
+    alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
     features: opt.Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     plot: opt.Plot = None,
@@ -31,6 +31,8 @@ def events(
     A window is scored by how much nearer it lies to the examples than to ordinary windows: those with another label
     and, unless --known-only, those without one. Windows above the threshold that overlap or touch are one event.
     """
+    if not alarms >= 0:
+        raise WrongCallError(f"--alarms takes a number of hits per hour, 0 or more; got {alarms:g}.")
     check_inputs("vectors", vectors)
     check_inputs("file", labels)
     check_outputs(out, plot, overwrite=overwrite, inputs=(vectors, labels))

@@ -17,7 +17,7 @@ from dicot.cli import exitcodes
 from dicot.cli import options as opt
 from dicot.cli.paths import check_data
 from dicot.cli.sources import find_source
-from dicot.core.errors import WrongCallError, lookup
+from dicot.core.errors import WrongCallError
 from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ def pretrain(
     with opt.checking_options():
         chosen = find_preset(preset_name(preset, method, trains=trains))
         trained = method or chosen.method
-        if method is not None:
-            lookup(METHODS, method, "method")
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
     if trained == FROZEN and steps and not place.rank:
         opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
