@@ -4,6 +4,7 @@ A new kind of file is one line here. What a library reads whole, .npz, .parquet,
 """
 
 import glob
+import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -298,12 +299,26 @@ def by_name(files: Iterable[tuple[AnyPath, PurePath]]) -> dict[str, AnyPath]:
         name = below.with_name(stem_of(below)).as_posix()
         if name in named:
             raise InputError(
-                f"{named[name]} and {file} would be two recordings called {name!r}. Name those of one kind by "
-                "a pattern in quotation marks, such as 'recordings/**/*.csv', or the folder that holds both; or rename "
-                "one."
+                f"{named[name]} and {file} would be two recordings called {name!r}. {_how_to_tell(named[name], file)}"
             )
         named[name] = file
     return named
+
+
+def _how_to_tell(one: Path | str, other: Path | str) -> str:
+    """Say how two files get different names: by their folders where these differ."""
+    folders = [Path(file).absolute().parent for file in (one, other)]
+    if folders[0] == folders[1] or isinstance(one, str):
+        return (
+            "Name those of one kind by a pattern in quotation marks, such as 'recordings/**/*.csv', or the folder "
+            "that holds both; or rename one."
+        )
+    shared = Path(os.path.commonpath(folders))
+    names = [file.absolute().relative_to(shared).with_name(stem_of(file)) for file in (Path(one), Path(other))]
+    return (
+        f"Name {shared}, the folder that holds both, or a pattern in quotation marks that begins there: they are then "
+        f"called {names[0].as_posix()} and {names[1].as_posix()}."
+    )
 
 
 def file_name_of(recording: str, names: Collection[str]) -> str | None:

@@ -18,11 +18,12 @@ import numpy as np
 import pandas as pd
 
 from dicot.core.database import open_tables, transaction
-from dicot.core.errors import InputError, did_you_mean, naming, quoted
+from dicot.core.errors import InputError, did_you_mean, listed, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import as_text, check_labels, is_number, plain_text
 from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
+from dicot.data.readers import stem_of
 from dicot.data.timeunits import UNITS
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
@@ -433,7 +434,11 @@ def why_on_none(key: Key, recording: Array, start: Array, end: Array) -> str:
     name, place = key if isinstance(key, str) else key[0], _seconds(key)
     own = recording.astype(str) == name
     if not own.any():
-        return f"There is no recording {name!r}. {did_you_mean(name, set(recording.astype(str).tolist()))}"
+        names = list(dict.fromkeys(recording.astype(str).tolist()))
+        same = [known for known in names if PurePath(known).name == name]
+        if len(same) > 1:
+            return f"{name!r} may be {listed(same)}. Name it with its folder."
+        return f"There is no recording {name!r}. {did_you_mean(name, names)}"
     if place is None or place[0] >= end[own].max() or place[1] <= start[own].min():
         return f"The windows of {name!r} lie from {start[own].min():.10g} to {end[own].max():.10g} s."
     return "It covers more than half of no window."
@@ -468,10 +473,16 @@ def _read_table(path: Path) -> dict[Key, Label]:
             label = plain_text(row["label"])
             if label in ("", "-1"):
                 continue
-            key = _key(str(PurePath(row["file"]).with_suffix("")) if by_file else row["recording"], row, line)
+            key = _key(_recording_of(row["file"]) if by_file else row["recording"], row, line)
             if (other := labels.setdefault(key, (row.get("at", ""), label))[1]) != label:
                 raise InputError(f"{line} labels {key!r} {label!r}, and one above {other!r}. Remove one of them.")
     return {key: label for key, (_, label) in sorted(labels.items(), key=lambda one: one[1][0])}
+
+
+def _recording_of(file: str) -> str:
+    """Return the name of the recording of a file, whose path a table may write as Windows does."""
+    path = PurePath(file.replace("\\", "/"))
+    return path.with_name(stem_of(path)).as_posix() if path.name else ""
 
 
 def _key(recording: str, row: Mapping[str, str], line: str) -> Key:
