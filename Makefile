@@ -14,13 +14,13 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP)
 
-# numba compiles aeon's MiniRocket and catch22 once for a machine, which takes longer than the demo.
+# numba compiles aeon's MiniRocket once for a machine, which takes longer than the demo.
 .venv/.compiled: $(STAMP)
-	$(BIN)/dicot evaluate synthetic --method minirocket,catch22 --protocols ridge
+	$(BIN)/dicot evaluate synthetic --method minirocket --protocols ridge
 	touch .venv/.compiled
 
 # OSULeaf is the largest set that comes with aeon and that the encoder in the box has not seen.
-demo: .venv/.compiled  ## the default without training, beside MiniRocket, catch22 and the controls; writes out/demo/report.html
+demo: .venv/.compiled  ## the default without training, beside MiniRocket, statistics with a forest, and the controls; writes out/demo/report.html
 	$(BIN)/dicot evaluate OSULeaf --preset instant --protocols few_5,ridge --out out/demo --overwrite
 
 # Two processes with one thread each: on tensors as small as those of the tests more threads mostly wait.

@@ -123,7 +123,10 @@ def test_the_preset_without_training_stands_beside_rivals_and_controls() -> None
     pytest.importorskip("aeon", reason="aeon is not installed")
     said = dicot("evaluate", "synthetic", "--preset", "instant", "--protocols", "knn_5", "--device", "cpu")
     assert "Nothing here was trained." in said
-    assert all(f"  {name}, seed 1: " in said for name in ("instant", "minirocket", "catch22", "random", "raw-flat"))
+    assert all(
+        f"  {name}, seed 1: " in said
+        for name in ("instant", "minirocket", "stats-spectrum + forest", "random", "raw-flat")
+    )
 
 
 def test_best_says_what_it_decides_and_why(tmp_path: Path) -> None:

@@ -5,16 +5,21 @@ import html
 import re
 import shlex
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
+from dicot.cli.evaluate import _can_train, _comparison
 from dicot.core.errors import InputError, MissingExtraError
 from dicot.data import Windows, hold_out
 from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
+from dicot.judge.evaluation import contender, with_own_classifier
+from dicot.judge.evaluation import evaluate as score
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors
@@ -349,3 +354,30 @@ def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path, walks):
         dicot("evaluate", walks, *QUICK)
     dicot("evaluate", walks, *QUICK, "--label", "activity", "--protocols", "knn_all", "--out", tmp_path / "scaled")
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "scaled" / "model").prepare == {"scale": "case"}
+
+
+def test_without_options_the_presets_stand_beside_rivals_and_the_untrained_control(tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    said = dicot("evaluate", "synthetic", "--protocols", "knn_5", "--device", "cpu", "--out", out)
+    rivals = "minirocket, stats-spectrum" if find_spec("aeon") else "stats-spectrum"
+    assert f"by 1 protocol(s): instant, {rivals} + forest, random\n" in said
+    assert "\nUse " in said
+    assert "Training of" not in (out / "report.html").read_text(encoding="utf-8")  # nothing was trained
+
+
+def test_best_is_compared_where_there_are_cases_enough_or_a_training_is_asked_for() -> None:
+    best, instant = contender("best"), contender("instant")
+    assert _can_train(best, 500, {}) and not _can_train(best, 499, {})
+    assert _can_train(best, 90, {"steps": 5}) and _can_train(instant, 2, {})
+    assert "best trains for at most 2 minutes per seed" in _comparison([instant, best], 1, 1)
+
+
+def test_statistics_are_classified_by_a_forest_wherever_others_have_a_linear_probe() -> None:
+    by_forest = with_own_classifier("stats-spectrum", "forest")
+    result = score("synthetic", [by_forest, "stats-spectrum"], ["linear", "forest", "few_5", "knn_5"], controls=False)
+    values = {(one.contender, one.protocol, one.draw): one.values for one in result.results}
+    assert not any(one.error for one in result.results)
+    assert values["stats-spectrum + forest", "linear", 1] == values["stats-spectrum", "forest", 1]
+    assert values["stats-spectrum + forest", "linear", 1] != values["stats-spectrum", "linear", 1]
+    assert values["stats-spectrum + forest", "few_5", 1] != values["stats-spectrum", "few_5", 1]
+    assert values["stats-spectrum + forest", "knn_5", 1] == values["stats-spectrum", "knn_5", 1]

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
-RIVALS = ("minirocket", "catch22")  # beside presets, where aeon is installed
+RIVAL = "minirocket"  # beside presets, where aeon is installed
+BY_FOREST = ("stats-spectrum", "forest")  # beside presets: statistics and spectrum, and their own classifier
+WITHOUT_MODEL = (
+    "{} is no model that dicot keeps. In Python: RandomForestClassifier(300).fit(StatsSpectrum().fit(X).transform(X), "
+    "y), with StatsSpectrum from dicot.judge.classical. What is kept and drawn here is {}, the best of the models."
+)
+CONTROL = "random"  # the only one beside what is compared by default, to keep the time short
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
     "scores too high. Name the column with --group, or store an array `group` in the .npz."
@@ -37,7 +43,7 @@ def evaluate(
     data: opt.DataArgument,
     model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
     method: Annotated[str | None, typer.Option(help="Methods, separated by commas, or all.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Presets; default: instant,paper, or paper with --method.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Presets; default: instant,best, or paper with --method.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
     protocols: Annotated[str, typer.Option(help="See `dicot list protocols`; separated by commas, or all.")] = "all",
     seeds: Annotated[str, typer.Option(help="Of training and of the draws of labelled cases, with commas.")] = "1",
@@ -47,11 +53,14 @@ def evaluate(
     *,
     said: opt.Settings,
 ) -> None:
-    """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features.
+    """Compare the presets, or what is named, with baselines and untrained controls, and say which to use.
 
-    Presets stand beside MiniRocket and catch22 too, where aeon is installed. --set takes what `dicot pretrain --set`
-    takes, and: holdout, the share of cases to hold out where DATA has no test part; split_seed, which of them; subsets,
-    per-seed or authors, which labelled cases are drawn.
+    Without further options these are compared: instant; best, where there are cases enough to train on (500), for at
+    most two minutes; MiniRocket, where aeon is installed; statistics and a spectrum, by a random forest; and the
+    untrained control. A PRESET, METHOD or MODEL that is named stands beside both controls and both raw features.
+
+    --set takes what `dicot pretrain --set` takes, and: holdout, the share of cases to hold out where DATA has no test
+    part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn.
     """
     numbers = opt.seeds_in(seeds)
     check_data(data)
@@ -96,17 +105,27 @@ def evaluate(
         subjects = [saved(f"saved {name}" if name in registered() else name, fitted)]
     source = source if fitted is None else replace(source, options=source.as_fitted(fitted))
     whole, split, column, warning = _load(source, policies, run["holdout"], run["split_seed"])
+    by_default = model is None and method is None and preset is None
+    if by_default:
+        subjects = [one for one in subjects if _can_train(one, len(split.train), settings)]
     everyone = with_controls(subjects)
+    if by_default:
+        added = everyone[len(subjects) :]
+        everyone = [*subjects, *(one for one in added if one.name.split(" ")[0] == CONTROL)]
     warning = _announce(split, warning, column)
     different, same = distinct(chosen, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
+    typer.echo(_comparison(everyone, len(different), len(numbers)))
     how = {"subsets": run["subsets"], "device": device, "on_fit": _say}
     result = score(split, everyone, different, numbers, controls=False, **how)
     trial = _trial(split, everyone, result, column)
-    found, hero = verdict(trial), subjects[0].name
+    found = verdict(trial)
+    hero = _hero(trial, [one.name for one in subjects if not one.classical]) if by_default else subjects[0].name
     next_steps = _next_steps(data, said, out, model, result.models.get(hero), len(numbers))
     _show(found, trial, result.fixed)
+    if found.use[:1] == (" + ".join(BY_FOREST),):
+        say(WITHOUT_MODEL.format(found.use[0], hero))
     if out is not None:
         facts = {
             "data set": f"{split.name}, {_sizes(split)} (fingerprint {split.train.fingerprint()})",
@@ -168,13 +187,13 @@ def _trained(
     methods: str | None, wanted: str | None, settings: dict[str, Any], said: opt.Settings
 ) -> "list[Contender]":
     """Methods that are trained here, with what a preset says, or presets with their own methods."""
-    from dicot.judge.evaluation import contender
+    from dicot.judge.evaluation import contender, with_own_classifier
     from dicot.methods import METHODS
-    from dicot.model.presets import PAPER, find_preset, preset_name
+    from dicot.model.presets import BEST, INSTANT, PAPER, find_preset, preset_name
 
     usual = [preset_name(None, methods)]
-    if methods is None:  # the default is shown beside what it is measured by
-        usual.append(PAPER.name)
+    if methods is None:
+        usual = [INSTANT.name, BEST.name]
     presets = [find_preset(name) for name in opt.names_in(wanted) or usual]
     if methods is None:  # the paper's is called by its method, as ever
         names = [one.method if one.name == PAPER.name else one.name for one in presets]
@@ -187,13 +206,50 @@ def _trained(
         names = kinds = list(METHODS) if methods == "all" else list(opt.names_in(methods))
         settings = {**settings, "preset": presets[0].name}
     params = said.rest([METHODS[kind] for kind in kinds if kind in METHODS])
-    rivals = RIVALS if methods is None and find_spec("aeon") is not None else ()
     if params and len(names) > 1:
         raise WrongCallError(
             f"{', '.join(params)}: a setting of one method, and there are {', '.join(names)}. Name one with --method "
             "or --preset."
         )
-    return [contender(name, method_params=params, **settings) for name in (*names, *rivals)]
+    subjects = [contender(name, method_params=params, **settings) for name in names]
+    if methods is None:
+        rivals = [contender(RIVAL, **settings)] if find_spec("aeon") is not None else []
+        subjects += [*rivals, with_own_classifier(*BY_FOREST)]
+    return subjects
+
+
+def _can_train(one: "Contender", n_cases: int, settings: dict[str, Any]) -> bool:
+    """Tell whether a preset differs from the others with so many cases: `best` is `instant` where they are few."""
+    from dicot.model.presets import find_preset
+
+    if one.classical or settings.keys() & {"steps", "encoder", "dim"}:
+        return True
+    return n_cases >= find_preset(str(one.settings["preset"])).fewest
+
+
+def _comparison(everyone: "Sequence[Contender]", n_protocols: int, n_seeds: int) -> str:
+    """Say before it begins what is compared, and what takes long."""
+    from dicot.core.errors import listed
+    from dicot.model.presets import find_preset
+
+    seeds = f" with {n_seeds} seeds" if n_seeds > 1 else ""
+    text = f"Comparing {len(everyone)} contenders by {n_protocols} protocol(s){seeds}: "
+    text += listed([one.name for one in everyone])
+    budgets = {one.name: find_preset(one.settings["preset"]).minutes for one in everyone if "preset" in one.settings}
+    for name, minutes in budgets.items():
+        if minutes and name == find_preset(name).name:
+            text += f". {name} trains for at most {minutes:g} minutes per seed"
+    return text
+
+
+def _hero(trial: "Trial", models: Sequence[str]) -> str:
+    """Choose whose model and vectors are kept: of several presets the best by the first protocol."""
+    from dicot.judge.report.verdict import Ranking
+
+    for protocol, metric in list(trial.measures().items())[:1]:
+        ranked = Ranking.of(trial, protocol, metric).names
+        return next((name for name in ranked if name in models), models[0])
+    return models[0]
 
 
 def _announce(split: "Split", warning: str, unit: str) -> str:

@@ -48,6 +48,7 @@ class Contender:
     method_params: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)  # of TimeSeriesEmbedder, flat: encoder, pooling ...
     own: Own | None = None  # how it is made, where no registry knows it
+    classifier: str = ""  # of CLASSIFIERS: stands in for the linear and the ridge probe of every protocol
 
     @property
     def needs_labels(self) -> bool:
@@ -91,7 +92,8 @@ class Contender:
             return "the saved model"
         known = registered().get(self.name) or registered().get(self.kind)
         line = getattr(known, "summary", None) or ((known.__doc__ or "") if known else "").partition("\n")[0]
-        return REFERENCE.sub("", line).removesuffix(".")
+        what = REFERENCE.sub("", line).removesuffix(".")
+        return f"{what}; its {self.classifier} stands in for linear and ridge probes" if self.classifier else what
 
     @property
     def config(self) -> dict[str, Any]:
@@ -99,7 +101,8 @@ class Contender:
         # What the preset means today, so that a preset with other values is not taken for what was recorded.
         digest = find_preset(self.settings["preset"]).digest() if "preset" in self.settings else None
         settings, params = dict(self.settings), dict(self.method_params)
-        plain = given(kind=self.kind, method_params=params, settings=settings, preset=digest)
+        classifier = self.classifier or None
+        plain = given(kind=self.kind, method_params=params, settings=settings, preset=digest, classifier=classifier)
         objects: list[Any] = []
 
         def in_words(value: Any) -> Any:
@@ -162,6 +165,11 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
     if name in METHODS:  # as a benchmark says it, so that equal settings have equal keys
         own = {"schedule": "per_step", "precision": "float32", **own}
     return Contender(name, name, method_params or {}, own)
+
+
+def with_own_classifier(name: str, classifier: str) -> Contender:
+    """A baseline by name that is classified by its own classifier wherever others have a linear or a ridge probe."""
+    return replace(contender(name), name=f"{name} + {classifier}", classifier=classifier)
 
 
 def own(

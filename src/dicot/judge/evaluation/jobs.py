@@ -10,7 +10,7 @@ from typing import Any
 from dicot.core.errors import lookup
 from dicot.judge.evaluation.contenders import Contender, described, given
 from dicot.judge.protocols import every_protocol
-from dicot.judge.protocols.base import AUTHORS, AnyProtocol
+from dicot.judge.protocols.base import AUTHORS, AnyProtocol, Protocol
 from dicot.judge.result import Result, canonical, key_of
 
 # Facts about a training that have a field of their own in a result; the rest is kept together.
@@ -53,7 +53,10 @@ class Job:
     own_protocol: AnyProtocol | None = None  # where it is not the registered one
 
     def scorer(self) -> AnyProtocol:
-        return self.own_protocol or lookup(every_protocol(), self.protocol, "protocol")()
+        protocol = self.own_protocol or lookup(every_protocol(), self.protocol, "protocol")()
+        if self.contender.classifier and isinstance(protocol, Protocol):
+            return protocol.classified_by(self.contender.classifier)
+        return protocol
 
     @cached_property
     def fit_config(self) -> dict[str, Any]:

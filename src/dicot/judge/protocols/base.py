@@ -152,6 +152,10 @@ class Protocol(AnyProtocol):
         """Return the numbers of every draw of labelled cases; a list of one where nothing is drawn."""
         return [self.score(train, test, seed=seed)]
 
+    def classified_by(self, classifier: str) -> "Protocol":
+        """Return the protocol with another classifier, of CLASSIFIERS, where it would take a linear one."""
+        return self
+
     def without_draws(self, y: Labels) -> "Protocol":
         """Return what the protocol comes to with these training labels: another one where each draw takes them all."""
         return self

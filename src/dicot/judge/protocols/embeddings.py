@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
+from dicot.core.errors import lookup
 from dicot.data.cases import pieces
 from dicot.judge.protocols import base
 from dicot.judge.protocols.base import Features, Floats, Labels, Protocol, Rows, Seed, SubsetSeed
@@ -188,6 +189,9 @@ CLASSIFIERS = {
 }
 
 
+LINEAR = ("linear", "ridge")  # classifiers that a contender's own one stands in for
+
+
 class Probe(Protocol):
     """A classifier on the labelled training cases: all of them, a fraction of every class, or so many of each.
 
@@ -246,6 +250,14 @@ class Probe(Protocol):
             return self
         other = copy(self)
         other.subset_seed, other.draws = seed, 1
+        return other
+
+    def classified_by(self, classifier: str) -> Protocol:
+        if self.classifier not in LINEAR:
+            return self
+        other = copy(self)
+        lookup(CLASSIFIERS, classifier, "classifier")
+        other.classifier = classifier
         return other
 
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:

@@ -61,8 +61,10 @@ def write_evaluation(
     if hasattr(model, "save_pretrained"):
         yield model.save_pretrained(out / "model")
         told |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
-        figures = {"training": partial(loss_curve, model.history_.loss, model.history_.lr)}
-        training.append(Part(f"Training of {hero}", figures=figures, text=f"{len(model.history_.loss)} steps."))
+        n_steps = len(model.history_.loss)
+        if n_steps:
+            figures = {"training": partial(loss_curve, model.history_.loss, model.history_.lr)}
+            training.append(Part(f"Training of {hero}", figures=figures, text=f"{n_steps} steps."))
     embedded = result.embeddings.get(hero) or embed_labelled(model, split)
     scored, cases = score_parts(trial, result.fixed, contenders), case_parts(split, hero, embedded, classes)
     parts = [Part("", lead=(found.sentence, *found.more)), *scored, *cases, *training]
