@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicot.core.errors import ClockWarning, InputError
-from dicot.data import Windows
+from dicot.core.errors import ClockWarning, InputError, LeftOutWarning
+from dicot.data import Windows, inspect_recordings, suggest_windows
 from dicot.data.readers import read_recording
 
 
@@ -146,3 +146,65 @@ def test_a_unit_that_may_be_another_is_told_with_the_setting(tmp_path: Path) -> 
 def test_numbers_that_are_time_in_no_unit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--set unit=ms"):
         read_recording(write(tmp_path / "a.csv", 3e20 + 1e9 * np.arange(200)))
+
+
+def write_counters(folder: Path, starts: dict[str, float]) -> None:
+    """Write recordings of a watch that counts nanoseconds since it was switched on, 50 per second."""
+    for name, start in starts.items():
+        write(folder / f"{name}.csv", np.round((start + np.arange(3000) / 50) * 1e9).astype(np.int64))
+
+
+def test_a_file_that_seems_to_count_in_another_unit_is_read_as_most_are(tmp_path: Path) -> None:
+    # Ten days of nanoseconds, alone, look like microseconds of the year 1998, one row in 20 seconds.
+    write_counters(tmp_path, {"a": 3, "b": 640, "c": 5000, "d": 900_000})
+    assert read_recording(tmp_path / "d.csv").assumed_unit == "us"
+    rows = inspect_recordings(tmp_path)
+    assert [row.rate for row in rows] == [50, 50, 50, 50]
+    assert "Its time stamps alone would be in another unit" in rows[3].remarks[0].sentence
+    advice = suggest_windows(rows)
+    assert advice.reading.unit == "ns" and "rate" not in advice.reasons
+    with pytest.raises(InputError, match="'d' were read as microseconds, 0.05 per second.*--set unit=ns"):
+        Windows.from_folder(tmp_path, "2s")
+    with pytest.raises(InputError, match="--set unit=ns"):
+        Windows.from_folder(tmp_path, "2s", rate=50)
+    assert len(Windows.from_folder(tmp_path, "2s", "100%", unit="ns")) == 4 * 30
+
+
+def test_files_of_different_units_and_one_rate_are_read_together(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", 1_700_000_000 + np.arange(500))
+    write(tmp_path / "b.csv", 1_700_000_000_000 + 1000 * np.arange(500))
+    assert len(Windows.from_folder(tmp_path, "50s", "100%")) == 20
+    assert suggest_windows(inspect_recordings(tmp_path)).reading.unit is None
+
+
+def write_with_lost_rows(path: Path, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    stamps = pd.date_range("2026-03-01", periods=6000, freq="s").strftime("%Y-%m-%d %H:%M:%S").to_numpy()
+    write(path, stamps[rng.random(6000) > 0.045])
+
+
+def test_lost_rows_do_not_change_the_rate_however_wide_a_gap_is(tmp_path: Path) -> None:
+    write_with_lost_rows(tmp_path / "a.csv")
+    for gap in (1.5, 2.5, 3.5, 50):
+        recording = read_recording(tmp_path / "a.csv", gap=gap)
+        assert recording.rate == 1
+
+
+def test_lost_rows_that_leave_most_in_no_window_are_bridged_by_what_is_suggested(tmp_path: Path) -> None:
+    write_with_lost_rows(tmp_path / "a.csv")
+    advice = suggest_windows(inspect_recordings(tmp_path))
+    assert advice.reading.gap == 3.5 and advice.reading.resample
+    assert "Bridged" in advice.reasons["gap"]
+    reading = advice.reading
+    assert reading.window is not None
+    with pytest.warns(LeftOutWarning, match="9. % of rows"):
+        Windows.from_folder(tmp_path, reading.window, reading.stride)
+    bridged = Windows.from_folder(tmp_path, reading.window, reading.stride, gap=reading.gap, resample=True)
+    assert bridged.rate == 1
+    assert f"makes {len(bridged)}" in advice.reasons["stride"], "what is told is what is cut"
+
+
+def test_a_warning_of_rows_in_no_window_names_the_options_that_bridge_lost_rows(tmp_path: Path) -> None:
+    write_with_lost_rows(tmp_path / "a.csv")
+    with pytest.warns(LeftOutWarning, match="--set gap=3.5 --set resample=true bridges up to 2 lost rows"):
+        Windows.from_folder(tmp_path, "64s")

@@ -12,8 +12,8 @@ from dicot.data.inspection import (
     Inspected,
     dominant_period,
     inspect_recordings,
-    suggest_windows,
 )
+from dicot.data.suggestion import suggest_windows
 
 
 def noise(seed: int, *shape: int) -> np.ndarray:
@@ -109,10 +109,30 @@ def test_windows_of_fast_vibration_are_no_moments(tmp_path: Path) -> None:
 
 
 def test_what_is_suggested_can_be_used(tmp_path: Path) -> None:
-    times = np.arange(1000) / 31.25
+    times = np.arange(3000) / 31.25
     for seed in range(3):
-        write(tmp_path / f"{seed}.csv", times, np.sin(2 * np.pi * times / 1.3) + 0.2 * noise(seed, 2, 1000))
+        write(tmp_path / f"{seed}.csv", times, np.sin(2 * np.pi * times / 1.3) + 0.2 * noise(seed, 2, 3000))
     said = suggest_windows(inspect_recordings(tmp_path))
     windows = Windows.from_folder(tmp_path, said.reading.window, said.reading.stride)
     assert windows.n_times == pytest.approx(4 * 1.3 * 31.25, abs=2)
     assert f"{len(windows)}" in said.reasons["stride"]
+
+
+def test_a_long_period_does_not_make_a_window_of_half_the_recording() -> None:
+    said = suggest_windows([row(rows=15_831, stretches=(15_831,), period=1727.0, rate=None)])
+    assert isinstance(said.reading.window, int) and said.reading.window <= 15_831 / 40
+    assert "some tens of windows" in said.reasons["window"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [(20.0, 3.2), (50.0, 2.56), (100.0, 2.56), (200.0, 2.56), (1.0, 128), (1 / 60, 7680)]
+)
+def test_windows_without_a_period_go_by_the_rate(rate: float, seconds: float) -> None:
+    said = suggest_windows([row(rows=50_000, stretches=(50_000,), rate=rate)])
+    assert said.reading.window == f"{seconds:g}s" and "a common size" in said.reasons["window"]
+
+
+@pytest.mark.parametrize(("n", "stride"), [(10, "25%"), (60, "50%"), (1000, "100%")])
+def test_strides_make_some_hundreds_to_some_thousands_of_windows(n: int, stride: str) -> None:
+    said = suggest_windows([row(rows=3000, stretches=(3000,))] * n)
+    assert said.reading.stride == stride and said.reading.window == "2.56s"

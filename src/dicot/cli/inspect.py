@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dicot.data.inspection import Inspected
     from dicot.data.kinds import Kinds
 
-SUGGESTED = ("window", "stride", "rate", "missing", "scale")
+SUGGESTED = ("unit", "window", "stride", "gap", "resample", "rate", "missing", "scale")
 
 
 @opt.reads
@@ -67,7 +67,7 @@ def inspect(
             typer.secho(sentence, fg="yellow")
         advice = suggest_windows(kinds.readable, looked)
         for name in (name for name in SUGGESTED if name in advice.reasons):
-            typer.echo(f"{name} {getattr(advice.reading, name) or 'none'}: {advice.reasons[name]}")
+            typer.echo(f"{name} {opt.text_of(getattr(advice.reading, name)) or 'none'}: {advice.reasons[name]}")
         files = {row.path for row in kinds.others}
         names = [name for name, file in named_recordings(recordings, looked.table).items() if file not in files]
         if called := names_sentence(names, looked.names):
@@ -158,5 +158,5 @@ def _as_options(reading: Any, told: dict[str, Any], reasons: dict[str, str]) -> 
     texts = {}
     for name in dict.fromkeys([*names, *(["channels"] if shared else [])]):
         if (value := getattr(reading, name)) is not None:
-            texts[name] = ",".join(value) if isinstance(value, tuple) else str(value)
+            texts[name] = opt.text_of(value)
     return opt.Settings([f"{name}={text}" for name, text in texts.items()]).words(texts)

@@ -267,6 +267,15 @@ def checking_options() -> Iterator[None]:
         raise WrongCallError(str(error)) from error
 
 
+def text_of(value: Any) -> str:
+    """Write a setting as a command takes it; nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
 def given(**options: Any) -> dict[str, Any]:
     """Keep only what the user set; the rest is left to the library's defaults."""
     return {name: value for name, value in options.items() if value is not None}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import typer
 
-from dicot.cli.options import CASES, CUTTING
+from dicot.cli.options import CASES, CUTTING, text_of
 from dicot.core.errors import InputError, WrongCallError
 
 if TYPE_CHECKING:
@@ -159,10 +159,10 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
     advice = suggest_windows(readable, looked)
     differ = ("channels",) * any(set(row.channels) != set(advice.reading.channels or ()) for row in readable)
     chosen = {}
-    for name in ("window", "stride", "rate", "missing", *differ):
+    for name in ("unit", "window", "stride", "gap", "resample", "rate", "missing", *differ):
         if name in advice.reasons and name not in said:
             chosen[name] = getattr(advice.reading, name)
-            typer.echo(f"{name} {chosen[name]}: {advice.reasons[name]}")
+            typer.echo(f"{name} {text_of(chosen[name])}: {advice.reasons[name]}")
     typer.echo("For other windows say, for example, --window 5s, or write and edit a dicot.toml: dicot inspect --write")
     return chosen
 

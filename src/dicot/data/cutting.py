@@ -10,8 +10,17 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dicot.core.errors import ClockWarning, DicotWarning, InputError, LeftOutWarning, ShortRecordingWarning, listed
+from dicot.core.errors import (
+    ClockWarning,
+    DicotWarning,
+    InputError,
+    LeftOutWarning,
+    SettingNeededError,
+    ShortRecordingWarning,
+    listed,
+)
 from dicot.data import timestamps
+from dicot.data.bridging import resampled_lengths
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.clocks import Remark, remark_sentences
 from dicot.data.conversion import convert
@@ -29,8 +38,11 @@ from dicot.data.ranges import Label, Misplaced, check_places, labels_of_windows,
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
 from dicot.data.timestamps import SAME_RATE, Seconds, stretches
+from dicot.data.timeunits import unit_for_rate, unit_remedy
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
+BRIDGED = 3.5  # usual steps: a gap that is told where rows lie in no window because one or two are lost here and there
+_WORTH_BRIDGING = 0.1  # share of the rows between gaps from which on it is told
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
 
 
@@ -43,6 +55,7 @@ class LeftOut(NamedTuple):
     tail: int = 0  # behind the last window of a stretch
     ranges: int = 0  # of labels in a table, for these recordings
     unused_ranges: int = 0  # that no window took its label from
+    bridgeable: int = 0  # of those between gaps: how many a gap of BRIDGED usual steps would bring into windows
 
     def plus(self, other: Sequence[int]) -> "LeftOut":
         # What an earlier version noted has fewer counts.
@@ -55,13 +68,21 @@ class LeftOut(NamedTuple):
             return ""
         at = "the windows" if rate is None else f"{rate:.4g} per second"
         reasons = {
-            f"another rate than {at} ({self.other:,}; resample=True keeps them)": self.other,
-            f"stretches between gaps that are shorter than a window ({self.between:,}; a smaller window, or a larger "
-            "gap=, keeps more)": self.between,
-            f"ends behind the last window ({self.tail:,}; a smaller window keeps more)": self.tail,
+            f"another rate than {at} ({self.other:,}; --set resample=true keeps them)": self.other,
+            f"stretches between gaps that are shorter than a window ({self.between:,}; {self._bridge()})": self.between,
+            f"ends behind the last window ({self.tail:,}; a smaller --window keeps more)": self.tail,
         }
         why = " and ".join(reason for reason, count in reasons.items() if count)
         return f"{100 * lost / self.rows:.2g} % of rows ({lost:,} of {self.rows:,}) lie in no window, because of {why}."
+
+    def _bridge(self) -> str:
+        """Say how more rows come into windows."""
+        if not self.bridgeable or self.bridgeable < _WORTH_BRIDGING * self.between:
+            return "a smaller --window keeps more"
+        return (
+            f"--set gap={BRIDGED:g} --set resample=true bridges up to {int(BRIDGED) - 1} lost rows and keeps "
+            f"{self.bridgeable:,} of them; a smaller --window keeps more too"
+        )
 
     def warn(self, rate: float | None) -> None:
         if said := self.sentence(rate):
@@ -155,7 +176,9 @@ class Cut:
             held[track.name] += track.n_times
         for track in tracks:
             runs, own = self._runs(track), [np.array([], np.intp)]
-            left = left.plus((track.n_times, 0, track.n_times - sum(run.stop - run.start for run in runs), 0))
+            n_in_runs = sum(run.stop - run.start for run in runs)
+            left = left.plus(LeftOut(rows=track.n_times, other=track.n_times - n_in_runs))
+            left = left.plus(LeftOut(bridgeable=self._bridgeable(track, runs)))
             for run in runs:
                 n = run.stop - run.start
                 lengths[track.name] = max(n, lengths.get(track.name, 0))
@@ -163,7 +186,7 @@ class Cut:
                 if self.reading.keep_tail and len(at) and at[-1] + self.length < n:
                     at = np.append(at, n - self.length)
                 tail, short = (n - int(at[-1]) - self.length, 0) if len(at) else (0, n * (n < held[track.name]))
-                left = left.plus((0, short, 0, tail))
+                left = left.plus(LeftOut(between=short, tail=tail))
                 values.append(_filled(track, run, self.reading.missing) if len(at) else track.values[:, run])
                 starts.append(at)
                 own.append(run.start + at)
@@ -216,6 +239,15 @@ class Cut:
             return [slice(0, track.n_times)]
         found = stretches(track.times, self.reading.gap)
         return [one.rows for one in found if self.rate is None or not timestamps.is_other_rate(one.rate, self.rate)]
+
+    def _bridgeable(self, track: Recording, runs: Sequence[slice]) -> int:
+        """Count the rows in stretches shorter than a window that a wider gap would bring into windows."""
+        lengths = [int(run.stop - run.start) for run in runs]
+        if len(runs) < 2 or min(lengths) >= self.length or track.times is None or self.rate is None:
+            return 0
+        n_short = sum(n for n in lengths if n < self.length)
+        still_short = sum(n for n in resampled_lengths(track.times, self.rate, BRIDGED) if n < self.length)
+        return max(0, n_short - still_short)
 
     def _times(self, tracks: Sequence[Recording], places: Sequence[Array]) -> tuple[Seconds, Seconds]:
         """Return start and end of the windows that begin at these time steps of each track."""
@@ -390,6 +422,7 @@ def _of_steps(value: Any, n_times: int, what: str, check: Callable[..., Array]) 
 def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | None) -> float | None:
     """Return the rate of all windows; None where it is known of no recording."""
     if reading.rate is not None:
+        _refuse_other_units(outlines, reading.rate)
         return reading.rate
     rates = {one.name: one.rate for one in outlines if one.rate is not None}
     timeless = [one.name for one in outlines if one.rate is None and not one.timed]
@@ -402,16 +435,26 @@ def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | 
     usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
     if usual is None:
         return None
+    _refuse_other_units(outlines, usual)
     other = [name for name, rate in rates.items() if abs(rate - usual) > SAME_RATE * usual]
     if other and not reading.resample:
         near = min(rates, key=lambda name: abs(rates[name] - usual))
         first, own = (repr(near), rates[near]) if before is None else ("what was cut before", before)
         raise InputError(
             f"All recordings must have one rate: {first} has {own:g} time steps per second, {other[0]!r} "
-            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with rate={own:g}, or "
-            "leave some out."
+            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with --set rate={own:g}, "
+            "or leave some out."
         )
     return usual
+
+
+def _refuse_other_units(outlines: Sequence[Outline], rate: float) -> None:
+    """Refuse recordings whose time stamps count in another unit than it seemed, because they would have this rate."""
+    for outline in outlines:
+        unit = unit_for_rate(outline.assumed_unit, outline.rate, rate)
+        if unit is not None and outline.assumed_unit is not None and outline.rate is not None:
+            remedy = unit_remedy(outline.name, outline.assumed_unit, outline.rate, unit, rate)
+            raise SettingNeededError(remedy, unit=unit)
 
 
 def resampled(recording: Recording, rate: float, gap: float) -> list[Recording]:
@@ -463,7 +506,7 @@ def no_window(length: int, longest: int) -> InputError:
     """Return the error for recordings that are all shorter than a window."""
     return InputError(
         f"No recording is as long as a window of {length} time steps; the longest stretch without a gap has {longest}. "
-        "Use a smaller window= (--window), or a larger gap= if the time stamps are only uneven."
+        "Use a smaller --window, or bridge lost rows: --set gap=3.5 --set resample=true."
     )
 
 
@@ -507,7 +550,7 @@ def warn_of_uneven(about: Mapping[str, Array], cut: Cut) -> None:
         which = list(dict.fromkeys(about["recording"][uneven].tolist()))
         warnings.warn(
             f"Uneven time stamps: windows of {length} time steps last {lasting.min():.3g} to "
-            f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True for an even grid.",
+            f"{lasting.max():.3g} s, in {listed(which)}. For an even grid say --set resample=true.",
             DicotWarning,
             stacklevel=3,
         )

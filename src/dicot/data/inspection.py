@@ -10,18 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, SettingNeededError, listed
+from dicot.data.bridging import WIDER_GAPS, resampled_lengths, runs_with
 from dicot.data.cases import Array
 from dicot.data.clocks import Remark
-from dicot.data.cutting import LeftOut
 from dicot.data.labelcolumns import TableColumns, check_lacking
 from dicot.data.namepattern import NamePattern, suggest_pattern
-from dicot.data.ranges import check_places
+from dicot.data.ranges import Misplaced, check_places
 from dicot.data.readers import column_names, named_recordings, read_file, stem_of
-from dicot.data.reading import Reading, Source, seconds_text, time_steps
+from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tables import says_time
-from dicot.data.tags import NOTHING, tags_of
-from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
+from dicot.data.tags import NOTHING, Tag, tags_of
+from dicot.data.timestamps import Stretch, is_other_rate, stretches
+from dicot.data.timeunits import unit_for_rate
 
 BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of a sparkline
@@ -32,12 +33,6 @@ _NAMED = 4  # values of a part of the names that are shown
 _FEWEST = 32  # time steps below which no period is looked for
 _CLEAR = 0.3  # autocorrelation from which on a period counts
 _AS_HIGH = 0.8  # share of the highest peak from which on the first one is the period, and the others repeat it
-_REPEATS = 4  # periods in a window
-_SHORTEST, _COMMON = 16, 128  # time steps: the least window, and the size that many studies use where nothing is known
-_LEAST_SECONDS, _LEAST_FAST = 0.1, 1024  # a window lasts as long, where that is not more time steps than these
-_FEW, _MANY = 500, 200_000  # windows
-_SHIFTED = 3.0  # standard deviations between the levels of recordings from which on each case is scaled by itself,
-_ALIKE = 2.0  # unless their sizes differ by more than this factor, which then tells recordings apart
 
 
 @dataclass(frozen=True)
@@ -53,6 +48,8 @@ class Inspected:
     channels: tuple[str, ...] = ()
     sparkline: str = ""  # how far the values are from their usual level, over time
     stretches: tuple[int, ...] = ()  # time steps between gaps, at this rate
+    # The same with each of the wider gaps, resampled; empty where there are no gaps.
+    wider: Mapping[float, tuple[int, ...]] = field(default_factory=dict)
     others: int = 0  # time steps at another rate
     period: float | None = None  # time steps after which the values repeat, on the whole or in many stretches
     means: tuple[float, ...] = ()  # of each channel
@@ -65,43 +62,63 @@ class Inspected:
     settings: Mapping[str, str] = field(default_factory=dict)  # with which a file that has a problem could be read
     remarks: tuple[Remark, ...] = ()  # on its clock
     assumed_unit: str | None = None  # of its time stamps, where nobody named one
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A reading for recordings, with its reasons."""
-
-    reading: Reading
-    reasons: dict[str, str]  # field of the reading -> why it is so, or why it is not set, in a sentence
-    left: LeftOut | None = None  # what would lie in no window, where nothing is resampled
+    n_ranges: int = 0  # of labels in a table
+    misplaced: tuple[Misplaced, ...] = ()  # those of them that lie beyond its time
+    table: TableColumns | None = None  # the columns of its file
 
 
 def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
     """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
-    rows = []
     files = named_recordings(source, how.table)
     tags = tags_of(source, files, how)
-    n_ranges, misplaced, tables = 0, [], []
-    for name, file in files.items():
+    def look(name: str, reading: Reading) -> list[Inspected]:
+        file = files[name]
         shown = name + file.name.removeprefix(stem_of(file))
-        size = file.stat().st_size
-        try:
-            recordings = read_file(file, how, tags.get(name, NOTHING))
-        except InputError as error:
-            settings = error.settings if isinstance(error, SettingNeededError) else {}
-            columns = tuple(named for named in column_names(file) if not says_time(named))
-            rows.append(Inspected(shown, problem=str(error), path=file, columns=columns, bytes=size, settings=settings))
-            continue
-        n_ranges += sum(recording.n_ranges for recording in recordings)
-        misplaced += [place for recording in recordings for place in recording.misplaced]
-        for recording in recordings:
-            row = _inspected(shown + recording.name.removeprefix(stem_of(file)), recording, how.gap)
-            rows.append(replace(row, path=file, columns=recording.channels, bytes=size))
-            tables.append(TableColumns(recording.name, recording.lacking, recording.columns))
-    check_lacking(tables, how.label)
+        return _inspected_file(file, shown, reading, tags.get(name, NOTHING))
+
+    rows_by_file = {name: look(name, how) for name in files}
+    for name, unit in _units_of_most(rows_by_file).items():
+        sentence = f"Its time stamps alone would be in another unit; those of most recordings are in {unit}."
+        rows_by_file[name] = [
+            replace(row, assumed_unit=unit, remarks=(*row.remarks, Remark(f"unit {unit} of most", sentence)))
+            for row in look(name, how.replace(unit=unit))
+        ]
+    rows = [row for of_file in rows_by_file.values() for row in of_file]
+
+    check_lacking([row.table for row in rows if row.table is not None], how.label)
     # Without a window nothing says how far a range may reach over the end of its recording.
-    check_places(n_ranges, misplaced, tolerance=np.inf)
+    n_ranges = sum(row.n_ranges for row in rows)
+    check_places(n_ranges, [place for row in rows for place in row.misplaced], tolerance=np.inf)
+    return rows
+
+
+def _units_of_most(rows_by_file: Mapping[str, Sequence[Inspected]]) -> dict[str, str]:
+    """Return files whose time stamps would have the usual rate in another unit than they seem to have, and that one."""
+    rates = [row.rate for rows in rows_by_file.values() for row in rows if row.rate is not None]
+    units: dict[str, str] = {}
+    for name, rows in rows_by_file.items():
+        for row in rows:
+            unit = unit_for_rate(row.assumed_unit, row.rate, float(np.median(rates))) if rates else None
+            if unit is not None:
+                units[name] = unit
+    return units
+
+
+def _inspected_file(file: Path, shown: str, how: Reading, tag: Tag) -> list[Inspected]:
+    """Return a row for each recording of a file, or one with its problem."""
+    size = file.stat().st_size
+    try:
+        recordings = read_file(file, how, tag)
+    except InputError as error:
+        settings = error.settings if isinstance(error, SettingNeededError) else {}
+        columns = tuple(named for named in column_names(file) if not says_time(named))
+        return [Inspected(shown, problem=str(error), path=file, columns=columns, bytes=size, settings=settings)]
+    rows = []
+    for recording in recordings:
+        row = _inspected(shown + recording.name.removeprefix(stem_of(file)), recording, how.gap)
+        table = TableColumns(recording.name, recording.lacking, recording.columns)
+        rows.append(replace(row, path=file, columns=recording.channels, bytes=size, table=table))
     return rows
 
 
@@ -109,7 +126,12 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
     values, times, rate = recording.values, recording.times, recording.rate
     found = [Stretch(slice(0, recording.n_times), rate, 0)] if times is None else stretches(times, gap)
     runs = [one.rows for one in found if rate is None or not is_other_rate(one.rate, rate)]
-    longest = max(runs, key=lambda run: run.stop - run.start)
+    wider: dict[float, tuple[int, ...]] = {}
+    whole = runs  # but for some lost rows, which do not matter to a period
+    if times is not None and rate is not None and len(runs) > 1:
+        wider = {wider_gap: resampled_lengths(times, rate, wider_gap) for wider_gap in WIDER_GAPS if wider_gap > gap}
+        whole = runs_with(times, rate, WIDER_GAPS[-1])
+    longest = max(whole, key=lambda run: run.stop - run.start)
     seconds = None
     if rate is not None:
         seconds = recording.n_times / rate if times is None else float(times[-1] - times[0]) + 1 / rate
@@ -128,12 +150,15 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         channels=recording.channels,
         sparkline=sparkline(filled),
         stretches=tuple(run.stop - run.start for run in runs),
+        wider=wider,
         others=recording.n_times - sum(run.stop - run.start for run in runs),
         period=usual_period(filled[:, longest]),
         means=tuple(map(float, mean(exact, axis=1))),
         stds=tuple(map(float, std(exact, axis=1))),
         n_merged=recording.n_merged,
         remarks=recording.remarks,
+        n_ranges=recording.n_ranges,
+        misplaced=recording.misplaced,
         assumed_unit=recording.assumed_unit,
     )
 
@@ -224,36 +249,6 @@ def _flat(values: Array) -> NDArray[np.float64]:
     return np.array(rows).reshape(-1, values.shape[1])
 
 
-def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -> Suggestion:
-    """Suggest window, stride, scale and more for inspected recordings; what else a reading says stays."""
-    sound = [row for row in rows if not row.problem and row.rows]
-    if not sound:
-        raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
-    said = reading or Reading()
-    rates = [row.rate for row in sound if row.rate is not None]
-    rate = float(np.median(rates)) if len(rates) == len(sound) else None
-    window, steps, reason = _window(sound, rate)
-    stride, stride_reason = _stride(sound, steps)
-    common = tuple(name for name in sound[0].channels if all(name in row.channels for row in sound))
-    asked = "those asked for" if said.channels else "all columns of numbers"
-    shared = any(set(row.channels) != set(common) for row in sound)
-    found: dict[str, tuple[Any, str]] = {
-        "channels": (common or None, "those that all recordings have" if shared else asked),
-        "window": (window, reason),
-        "stride": (stride, stride_reason),
-        "scale": _scale(sound),
-    }
-    if rate is not None and any(abs(one - rate) > SAME_RATE * rate for one in rates):
-        differ = f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
-        found["rate"] = float(f"{rate:.4g}"), differ
-    if lacking := [row.missing for row in sound if row.missing]:
-        count = f"{len(lacking)} of {len(sound)} recordings miss values, up to {max(lacking):.1%} of one."
-        found["missing"] = "interpolate", count
-    left = None if "rate" in found else _left_out(sound, steps, stride)
-    settled = said.replace(**{key: value for key, (value, _) in found.items() if value is not None})
-    return Suggestion(settled, {key: why for key, (_, why) in found.items() if why}, left)
-
-
 def names_sentence(names: Collection[str], pattern: str | None = None) -> str:
     """Say what the parts of names are, by a pattern or else by what they have in common; "" where that is nothing."""
     found = pattern or suggest_pattern(names)
@@ -270,86 +265,6 @@ def names_sentence(names: Collection[str], pattern: str | None = None) -> str:
     example = re.sub(r"\{(\w+)\}", lambda field: f"{{{next(own, field[1])}}}", found)
     group = " --group subject" if len(values) > 1 else ""
     return f"files are called like {found}. {said}. {remedy} '{example}' --label activity{group}."
-
-
-def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
-    """Count the time steps that lie in no such window, as they are cut."""
-    step = time_steps(stride, None, length)
-    cut = [n for row in rows for n in row.stretches if len(row.stretches) > 1 or row.others or n >= length]
-    between = sum(n for n in cut if n < length)
-    tail = sum((n - length) % step for n in cut if n >= length)
-    return LeftOut(sum(row.rows for row in rows), between, sum(row.others for row in rows), tail)
-
-
-def _window(rows: Sequence[Inspected], rate: float | None) -> tuple[str | int, int, str]:
-    """Return the window as text or time steps, its time steps, and why."""
-    # Periods are compared in seconds where all rates are known, because these may differ.
-    periodic = [row for row in rows if row.period is not None]
-    periods = [row.period / row.rate * rate if rate and row.rate else row.period for row in periodic if row.period]
-    if 2 * len(periods) >= len(rows):
-        period = float(np.median(periods))
-        steps = round(_REPEATS * period)
-        length = f"{period / rate:.3g} s" if rate else f"{period:.3g} time steps"
-        reason = (
-            f"{len(periods)} of {len(rows)} recordings repeat, at least in parts, after {length}; a window "
-            f"holds {_REPEATS} such periods"
-        )
-    else:
-        steps = _COMMON
-        seldom = f" in more than {len(periods)} of {len(rows)} recordings" if periods else ""
-        reason = f"no period found{seldom}; {_COMMON} time steps are only a common size to start from"
-    least = max(_SHORTEST, min(_LEAST_FAST, round(_LEAST_SECONDS * rate))) if rate else _SHORTEST
-    if steps < least:
-        steps = least
-        reason += f", made longer to {least} time steps, because slower changes tell more"
-    # What one recording in ten is shorter than: the others give at least one window.
-    most = max(1, int(np.quantile([max(row.stretches) for row in rows], 0.1)))
-    if steps > most:
-        steps = most
-        reason += f", shortened to {most} time steps so that nine in ten recordings are long enough"
-    if rate is None:
-        return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
-    text = seconds_text(steps / rate)
-    return text, time_steps(text, rate), f"{reason}."
-
-
-def _stride(rows: Sequence[Inspected], steps: int) -> tuple[str, str]:
-    def count(share: float) -> int:
-        stride = max(1, round(share * steps))
-        return sum(max(0, (length - steps) // stride + 1) for row in rows for length in row.stretches)
-
-    half = count(0.5)
-    if half < _FEW:
-        return "25%", f"at 50% there would be only {half} windows; more overlap makes {count(0.25)}."
-    if half > _MANY:
-        return "100%", f"at 50% there would be {half} windows; without overlap {count(1.0)} hold all values once."
-    return "50%", f"an event at the border of one window is in the middle of the next; this makes {half} windows."
-
-
-def _scale(rows: Sequence[Inspected]) -> tuple[str | None, str]:
-    channels = rows[0].channels
-    alike = [row for row in rows if row.channels == channels]
-    means, stds = np.array([row.means for row in alike]), np.array([row.stds for row in alike])  # (recordings, C)
-    within = np.median(stds, axis=0)
-    moving = within > 0
-    if not moving.any():
-        return None, "no channel changes in most recordings, so there is nothing to scale."
-    shift = np.array([np.ptp(np.quantile(level, [0.1, 0.9])) for level in means.T])[moving] / within[moving]
-    low, high = np.quantile(stds[:, moving], [0.1, 0.9], axis=0)
-    sizes = (high / np.maximum(low, 1e-9 * within[moving])).max()
-    # One channel whose level tells, as load or temperature do, is no reason to take the level from all.
-    if len(alike) > 1 and (least := int(np.argmin(shift))) >= 0 and shift[least] > _SHIFTED and sizes <= _ALIKE:
-        name = [c for c, is_moving in zip(channels, moving, strict=True) if is_moving][least]
-        return "case", (
-            f"the level of {name}{' and of all other channels' * (len(shift) > 1)} differs between recordings by "
-            f"{shift[least]:.1f} times what it varies within one, and the size does not; scaled by itself, each window "
-            "shows its shape. Where the level matters, use dataset."
-        )
-    ratio = within[moving].max() / within[moving].min()
-    return "dataset", (
-        f"the channels differ in size by a factor of {ratio:.3g}; one z-score per channel evens them out, and keeps "
-        "differences between windows. Where gain and offset are accidents, use case."
-    )
 
 
 def extreme_places(values: Array, n: int) -> NDArray[np.intp]:

@@ -17,6 +17,7 @@ from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tags import NOTHING, Tag, tags_of
 from dicot.data.timestamps import SAME_RATE
+from dicot.data.timeunits import unit_for_rate, unit_remedy
 
 Common = tuple[tuple[str, ...], float | None]  # channels and rate
 
@@ -130,10 +131,20 @@ def unlike_most(
             if channels is not None and set(outline.channels) != set(channels):
                 has = f"It has the channels {', '.join(outline.channels)}; {others} {', '.join(channels)}."
                 errors[name] = InputError(f"{has} Name those that all have: --channels (channels=).")
+            elif rate is not None and (problem := _unit_problem(outline, rate)):
+                errors[name] = InputError(problem)
             elif rate is not None and _is_other_rate(outline, rate, known is not None):
                 has = "no time stamps" if outline.rate is None else f"{outline.rate:g} time steps per second"
                 errors[name] = InputError(f"It has {has}; {others} {rate:g} per second. Resample: --set rate={rate:g}.")
     return errors
+
+
+def _unit_problem(outline: Outline, rate: float) -> str:
+    """Say that time stamps count in another unit than it seemed; nothing where they do not."""
+    unit = unit_for_rate(outline.assumed_unit, outline.rate, rate)
+    if unit is None or outline.assumed_unit is None or outline.rate is None:
+        return ""
+    return unit_remedy(outline.name, outline.assumed_unit, outline.rate, unit, rate)
 
 
 def _of_most(values: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:

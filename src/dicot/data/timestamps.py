@@ -175,9 +175,18 @@ def stretches(times: Seconds, gap: float = GAP) -> list[Stretch]:
     out: list[Stretch] = []
     for part, (first, stop) in enumerate(pairwise([0, *_rate_changes(steps, gap), len(times)])):
         cuts = first + 1 + _gaps(times[first:stop], steps[first : stop - 1], gap)
-        runs = [slice(start, end) for start, end in pairwise([first, *cuts.tolist(), stop])]
-        out += [Stretch(run, rate, part) for rate in [rate_of(times, runs)] for run in runs]
+        runs = _runs(first, cuts, stop)
+        rate = rate_of(times, runs)
+        if gap > GAP:
+            # A lost row that the gap bridges makes the mean step longer, but not the rate lower.
+            lost = first + 1 + _gaps(times[first:stop], steps[first : stop - 1], GAP)
+            rate = rate_of(times, _runs(first, lost, stop)) or rate
+        out += [Stretch(run, rate, part) for run in runs]
     return out
+
+
+def _runs(first: int, cuts: Array, stop: int) -> list[slice]:
+    return [slice(start, end) for start, end in pairwise([first, *cuts.tolist(), stop])]
 
 
 def _rate_changes(steps: Seconds, gap: float) -> list[int]:
@@ -268,8 +277,11 @@ def is_other_rate(rate: float | None, usual: float) -> bool:
 
 def usual_rate(times: Seconds, found: Sequence[Stretch]) -> float | None:
     """Return the rate that most time steps have; None where no stretch has two."""
-    rated = [one for one in found if one.rate is not None]
-    if len({one.part for one in rated}) > 1:
+    rated = [stretch for stretch in found if stretch.rate is not None]
+    n_parts = len({stretch.part for stretch in rated})
+    if n_parts == 1:
+        return rated[0].rate
+    if n_parts > 1:
         rates, rows = np.array([(one.rate, one.rows.stop - one.rows.start) for one in rated]).T
         order = np.argsort(rates)
         sums = np.concatenate([[0], np.cumsum(rows[order])])

@@ -21,6 +21,7 @@ _LAST_DATE = 2_208_988_800.0  # seconds; 2040
 _SLOWEST = 0.01  # time steps per second
 _SLOWEST_SENSOR = 0.5  # time steps per second: of a unit that is chosen for its rate; lets 1 Hz jitter
 _LONGEST_ON = 3.2e8  # seconds, ten years: no device has been on for longer
+_NEAR = 0.1  # share by which two rates may differ and still tell the same unit: units differ by a thousand
 _MINUTE, _DAY = 60, 86_400  # seconds
 
 
@@ -88,6 +89,25 @@ def _remark_on_counter(unit: str, per_second: float, step: float | None) -> str:
     return (
         f"The time stamps are no dates and were read as {_WORDS[unit]} since the device was switched on{rate}. "
         f"--set unit={unit} confirms it; s, ms, us and ns are known."
+    )
+
+
+def unit_for_rate(assumed: str | None, rate: float | None, usual_rate: float) -> str | None:
+    """Return another unit than assumed in which time stamps have the usual rate; None where there is none."""
+    if assumed is None or rate is None:
+        return None
+    for unit, per_second in UNITS.items():
+        rate_in_unit = rate * per_second / UNITS[assumed]
+        if unit != assumed and abs(rate_in_unit - usual_rate) <= _NEAR * usual_rate:
+            return unit
+    return None
+
+
+def unit_remedy(name: str, assumed: str, rate: float, unit: str, usual_rate: float) -> str:
+    """Say that a recording would have the usual rate in another unit."""
+    return (
+        f"The time stamps of {name!r} were read as {_WORDS[assumed]}, {rate:.3g} per second. In {_WORDS[unit]} they "
+        f"have about the {usual_rate:.4g} per second of the others. Say so: --set unit={unit}"
     )
 
 
