@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dicot.core.errors import ClockWarning, InputError, LeftOutWarning
-from dicot.data import Windows, inspect_recordings, suggest_windows
+from dicot.data import Allowance, Windows, inspect_recordings, suggest_windows
 from dicot.data.readers import read_recording
 
 
@@ -197,7 +197,7 @@ def test_lost_rows_that_leave_most_in_no_window_are_bridged_by_what_is_suggested
     assert "Bridged" in advice.reasons["gap"]
     reading = advice.reading
     assert reading.window is not None
-    with pytest.warns(LeftOutWarning, match="9. % of rows"):
+    with pytest.raises(InputError, match="8. % of the rows .*--set gap=3.5 --set resample=true bridges up to 2 lost"):
         Windows.from_folder(tmp_path, reading.window, reading.stride)
     bridged = Windows.from_folder(tmp_path, reading.window, reading.stride, gap=reading.gap, resample=True)
     assert bridged.rate == 1
@@ -206,5 +206,5 @@ def test_lost_rows_that_leave_most_in_no_window_are_bridged_by_what_is_suggested
 
 def test_a_warning_of_rows_in_no_window_names_the_options_that_bridge_lost_rows(tmp_path: Path) -> None:
     write_with_lost_rows(tmp_path / "a.csv")
-    with pytest.warns(LeftOutWarning, match="--set gap=3.5 --set resample=true bridges up to 2 lost rows"):
-        Windows.from_folder(tmp_path, "64s")
+    with pytest.warns(LeftOutWarning, match="--set gap=3.5 --set resample=true bridges up to 2 lost rows in a row"):
+        Windows.from_folder(tmp_path, "20s", allowance=Allowance(partial=True))

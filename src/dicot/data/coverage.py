@@ -6,6 +6,7 @@ from typing import final
 
 from dicot.core.errors import InputError, listed
 from dicot.data.allowance import Allowance
+from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging
 from dicot.data.cutting import Cut, CutPlan
 
 MOST = 0.2  # share of the recordings, or of the rows, that may lie in no window without anybody having allowed it
@@ -26,6 +27,7 @@ class Coverage:
     rows: int = 0
     rows_left_out: int = 0
     rows_at_other_rate: int = 0  # among those left out
+    rows_bridgeable: int = 0  # among those left out: a gap that bridges one or two lost rows would keep them
 
     @classmethod
     def of(cls, plan: CutPlan) -> "Coverage":
@@ -43,7 +45,7 @@ class Coverage:
             else:
                 reasons[name] = GAPS if longest else OTHER_RATE
         lengths = {name: plan.lengths.get(name, 0) for name in plan.rows}
-        return cls(lengths, reasons, sum(plan.rows.values()), rows_left_out, plan.left.other)
+        return cls(lengths, reasons, sum(plan.rows.values()), rows_left_out, plan.left.other, plan.left.bridgeable)
 
     @classmethod
     def of_all(cls, parts: Iterable["Coverage"]) -> "Coverage":
@@ -57,6 +59,7 @@ class Coverage:
             rows=sum(part.rows for part in parts),
             rows_left_out=sum(part.rows_left_out for part in parts),
             rows_at_other_rate=sum(part.rows_at_other_rate for part in parts),
+            rows_bridgeable=sum(part.rows_bridgeable for part in parts),
         )
 
 
@@ -111,7 +114,15 @@ def _explained(coverage: Coverage, cut: Cut) -> list[str]:
     if 2 <= keeps_most < cut.length:
         sentences.append(f"--window {keeps_most} keeps four fifths of the recordings.")
     if GAPS in coverage.reasons.values() or (not coverage.reasons and rows_in_short_stretches):
-        sentences.append(f"--set gap={2 * cut.reading.gap:g} bridges longer gaps.")
+        sentences.append(_gap_remedy(coverage, cut))
     if coverage.rows_at_other_rate and not cut.reading.even:
         sentences.append("--set resample=true keeps other rates.")
     return sentences
+
+
+def _gap_remedy(coverage: Coverage, cut: Cut) -> str:
+    """Say which gap keeps more rows."""
+    if is_worth_bridging(coverage.rows_bridgeable, coverage.rows_left_out):
+        kept = f"keeps {coverage.rows_bridgeable:,} of them"
+        return f"{BRIDGE} bridges up to {int(BRIDGED) - 1} lost rows in a row and {kept}."
+    return f"--set gap={2 * cut.reading.gap:g} bridges longer gaps."

@@ -20,7 +20,7 @@ from dicot.core.errors import (
     listed,
 )
 from dicot.data import timestamps
-from dicot.data.bridging import resampled_lengths
+from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging, resampled_lengths
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.clocks import Remark, remark_sentences
 from dicot.data.conversion import convert
@@ -41,8 +41,6 @@ from dicot.data.timestamps import SAME_RATE, Seconds, stretches
 from dicot.data.timeunits import unit_for_rate, unit_remedy
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
-BRIDGED = 3.5  # usual steps: a gap that is told where rows lie in no window because one or two are lost here and there
-_WORTH_BRIDGING = 0.1  # share of the rows between gaps from which on it is told
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
 
 
@@ -77,11 +75,11 @@ class LeftOut(NamedTuple):
 
     def _bridge(self) -> str:
         """Say how more rows come into windows."""
-        if not self.bridgeable or self.bridgeable < _WORTH_BRIDGING * self.between:
+        if not is_worth_bridging(self.bridgeable, self.between):
             return "a smaller --window keeps more"
         return (
-            f"--set gap={BRIDGED:g} --set resample=true bridges up to {int(BRIDGED) - 1} lost rows and keeps "
-            f"{self.bridgeable:,} of them; a smaller --window keeps more too"
+            f"{BRIDGE} bridges up to {int(BRIDGED) - 1} lost rows in a row and keeps {self.bridgeable:,} of them; a "
+            "smaller --window keeps more too"
         )
 
     def warn(self, rate: float | None) -> None:
@@ -506,7 +504,7 @@ def no_window(length: int, longest: int) -> InputError:
     """Return the error for recordings that are all shorter than a window."""
     return InputError(
         f"No recording is as long as a window of {length} time steps; the longest stretch without a gap has {longest}. "
-        "Use a smaller --window, or bridge lost rows: --set gap=3.5 --set resample=true."
+        f"Use a smaller --window, or bridge lost rows: {BRIDGE}."
     )
 
 
