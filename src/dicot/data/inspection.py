@@ -72,6 +72,7 @@ def inspect_recordings(source: Source, reading: Reading | None = None, **options
     how = (reading or Reading()).replace(**options)
     files = named_recordings(source, how.table)
     tags = tags_of(source, files, how)
+
     def look(name: str, reading: Reading) -> list[Inspected]:
         file = files[name]
         shown = name + file.name.removeprefix(stem_of(file))
