@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from dicot.core.errors import InputError
+from dicot.use.blocks import LONGER, blocks_of, seconds_alike, suggested_block
+from dicot.use.changes import changed_channels, changed_shares
 from dicot.use.monitoring import compare
 
 ALPHA = 0.05
@@ -50,3 +53,58 @@ def test_few_units_cannot_alarm() -> None:
     (old, before), (new, now) = week(rng, 4), week(rng, 2, 50.0)
     (one,) = compare(old, new, units=(before, now)).parts
     assert one.smallest == pytest.approx(1 / 15) and one.p["vectors"] > ALPHA
+
+
+def test_blocks_of_time_follow_each_other_in_every_recording() -> None:
+    recording = np.array([*"aaaaaaa", *"bbbb"])
+    start = np.array([100.0, 101, 102, 103, 104, 105, 106, 0, 1, 2, 3])
+    named = blocks_of(recording, start, 3.0)
+    assert named.tolist() == ["a 0"] * 3 + ["a 1"] * 4 + ["b 0"] * 4, "a short end belongs to the block before it"
+    assert blocks_of(recording, start, 2.0).tolist()[:7] == ["a 0", "a 0", "a 1", "a 1", "a 2", "a 2", "a 2"]
+
+
+def long_recording(rng: np.random.Generator, n: int, memory: float) -> np.ndarray:
+    """Windows, one a second, that stay alike for `memory` seconds."""
+    keep = np.exp(-1 / memory)
+    noise = rng.normal(size=(n, 4)) * np.sqrt(1 - keep**2)
+    noise[0] /= np.sqrt(1 - keep**2)
+    return np.asarray(lfilter([1.0], [1.0, -keep], noise, axis=0), np.float32)
+
+
+def block_alarm(seed: int, seconds: float, shift: float = 0.0, memory: float = 5.0) -> bool:
+    """One long recording against another, of the same process unless it is shifted."""
+    rng = np.random.default_rng(seed)
+    old, new = long_recording(rng, 2000, memory), long_recording(rng, 1500, memory) + np.float32(shift)
+    units = [blocks_of(np.full(len(x), "a"), np.arange(len(x), dtype=float), seconds) for x in (old, new)]
+    return bool(compare(old, new, units=(units[0], units[1]), alpha=ALPHA).alarms())
+
+
+@pytest.mark.slow
+def test_blocks_that_are_long_enough_hold_the_level_and_short_ones_do_not() -> None:
+    false = np.mean([block_alarm(seed, LONGER * 5.0) for seed in range(400)])
+    assert false <= 0.1, "neighbouring blocks are still a little alike: 8.5 % when this was written"
+    assert np.mean([block_alarm(seed, 5.0) for seed in range(40)]) > 0.2
+
+
+def test_how_long_windows_stay_alike_is_measured_and_blocks_are_suggested_by_it() -> None:
+    assert not block_alarm(0, 100.0) and block_alarm(0, 100.0, shift=1.5)
+    x = long_recording(np.random.default_rng(0), 4000, 5.0)
+    name, start = np.full(len(x), "a"), np.arange(len(x), dtype=float)
+    seconds = seconds_alike(x, name, start)
+    assert 2 < seconds < 8
+    assert suggested_block([(name, start)] * 2, LONGER * seconds) == "5min"
+    assert suggested_block([(name[:500], start[:500])] * 2, LONGER * seconds) is None, "nothing honest is that short"
+
+
+def test_what_changed_is_said_in_words() -> None:
+    rng = np.random.default_rng(0)
+    time = np.arange(100) / 50
+    old = [np.stack([10 * np.sin(6 * time + rng.normal()), rng.normal(size=100), np.sin(9 * time)]) for _ in range(20)]
+    new = [np.stack([window[0] / 10, window[1] + 7, np.sin(40 * time + rng.normal())]) for window in old]
+    said = " ".join(change.sentence for change in changed_channels(old, new, ("x", "y", "z"), 50.0))
+    assert "x is ten times smaller" in said and "The mean of y rose from" in said and "z is faster" in said
+    assert changed_channels(old, [window + rng.normal(size=(3, 1)) / 20 for window in old], ("x", "y", "z"), 50.0) == []
+    assert changed_shares({"E": (0.06, 0.53), "F": (0.94, 0.47), "G": (0.2, 0.21)}, True) == [
+        "Predictions of E rose from 6 % to 53 %.",
+        "Predictions of F fell from 94 % to 47 %.",
+    ]

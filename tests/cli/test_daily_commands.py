@@ -11,7 +11,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot.cli import exitcodes
-from dicot.cli.exitcodes import PARTIAL
+from dicot.cli.exitcodes import CANNOT_TELL, CHANGE_FOUND, PARTIAL
 from dicot.core.errors import InputError
 from dicot.store.vectors import read_vectors
 from dicot.use.segments import label_runs
@@ -233,3 +233,55 @@ def test_exit_codes_are_those_of_the_page() -> None:
     table = page.partition("## Exit codes")[2].partition("\n## ")[0]
     listed = sorted(int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE))
     assert listed == sorted({value for value in vars(exitcodes).values() if isinstance(value, int)})
+
+
+def long_vectors(path: Path, n_windows: int, seed: int, shift: float = 0.0, label: str = "a") -> Path:
+    """Vectors of one long recording, a window a second, of which neighbours are alike."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(n_windows + 3, 4))
+    x = sum(noise[lag : lag + n_windows] for lag in range(4)) / 2 + shift
+    start = np.arange(n_windows, dtype=float)
+    places = {"recording": np.full(n_windows, f"r{seed}"), "start": start, "end": start + 1}
+    np.savez(path, X=x.astype(np.float32), y=np.full(n_windows, label), **places)
+    return path
+
+
+def test_one_long_recording_gives_no_verdict_and_blocks_of_time_do(tmp_path: Path) -> None:
+    old, page = long_vectors(tmp_path / "old.npz", 2000, 1), tmp_path / "page.html"
+    odd, same = long_vectors(tmp_path / "odd.npz", 2000, 2, 3.0), long_vectors(tmp_path / "same.npz", 2000, 3)
+    words = ("--out", page, "--overwrite", "--top", 0)
+    said = " ".join(dicot("monitor", old, odd, *words, code=CANNOT_TELL).split())
+    assert "Cannot tell whether anything has changed" in said and "No change" not in said
+    assert "of the new windows are odd" in said
+    unit = re.search(r"--unit (\S+)\.", said)
+    assert unit is not None and "Cannot tell" in page.read_text()
+    said = dicot("monitor", old, odd, *words, "--unit", unit[1], code=CHANGE_FOUND)
+    assert f"comparisons of {unit[1]} blocks" in " ".join(said.split())
+    assert "No change was found" in dicot("monitor", old, same, *words, "--unit", unit[1])
+    assert "Blocks should last" in dicot("monitor", old, odd, *words, "--unit", "2s", code=CHANGE_FOUND)
+    dicot("monitor", old, odd, *words, "--unit", "1h", code=CANNOT_TELL)
+    with pytest.raises(InputError, match="--unit is group, recording, week, day, window, or a time such as 10min"):
+        dicot("monitor", old, odd, *words, "--unit", "fortnight")
+
+
+def test_labels_that_somebody_gave_are_shown_and_prove_nothing(tmp_path: Path) -> None:
+    old, page = long_vectors(tmp_path / "old.npz", 2000, 1), tmp_path / "page.html"
+    new = long_vectors(tmp_path / "new.npz", 900, 3, label="b")
+    said = dicot("monitor", old, new, "--out", page, "--top", 0, "--unit", "1min")
+    assert "No change was found" in said and "p classes" not in said
+    assert "Labels that were given of b rose from 0 % to 100 %" in said
+
+
+def test_the_page_says_what_changed_and_leads_to_the_windows(made: Path, tmp_path: Path) -> None:
+    folder, out, page = tmp_path / "small", tmp_path / "v.parquet", tmp_path / "page.html"
+    folder.mkdir()
+    for file in (made / "new").glob("*.csv"):
+        table = pd.read_csv(file)
+        table.assign(x=table.x / 10).to_csv(folder / file.name, index=False)
+    dicot("embed", made / "model", folder, "--window", "1s", "--out", out)
+    call = ("monitor", made / "v.parquet", out, "--out", page, "--unit", "window", "--head", made / "head.safetensors")
+    said = dicot(*call, code=CHANGE_FOUND)
+    assert "x is ten times smaller" in said
+    text = page.read_text()
+    assert "What has changed most" in text and "x is ten times smaller" in text
+    assert 'href="#window-1"' in text and 'id="window-1"' in text and f"dicot explore {out}" in text

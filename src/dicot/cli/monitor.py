@@ -1,12 +1,13 @@
 """dicot monitor: whether a new week, device or class is still what the reference was."""
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.exitcodes import CHANGE_FOUND
+from dicot.cli.exitcodes import CANNOT_TELL, CHANGE_FOUND
 from dicot.cli.models import warn_of_few_fitted
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
@@ -14,8 +15,12 @@ from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
+    from dicot.store.series import Series
     from dicot.store.vectors import Vectors
+    from dicot.use.monitoring import Comparison
 
+UNITS = ("group", "recording", "week", "day", "window")
+SAMPLE = 200  # windows of each side that are read to say what has changed in the channels
 TIMES = {"week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
@@ -24,7 +29,10 @@ def monitor(
     new: Annotated[Path, typer.Argument(help="Vectors or predictions of what is new, by the same model.")],
     out: Annotated[Path, typer.Option(help="The page, an .html.")],
     by: Annotated[str | None, typer.Option(help="Compare parts of NEW: recording, group, label, week or day.")] = None,
-    unit: Annotated[str | None, typer.Option(help="What is exchanged: group, recording, week, day or window.")] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="What the test exchanges as a whole: group, recording, week, day, window, or a time: 10min."),
+    ] = None,
     head: Annotated[Path | None, typer.Option(help="A saved classifier: compare shares of predicted classes.")] = None,
     alpha: opt.Alpha = 0.05,
     top: Annotated[int, typer.Option(min=0, help="How many windows to draw; 0 needs no recordings.")] = 9,
@@ -35,18 +43,17 @@ def monitor(
     """Compare NEW with REFERENCE: distances, shares of classes, a test for a change, and a page with pictures.
 
     The test exchanges whole recordings, or groups where none is in both files: windows of one recording are no
-    independent evidence. --by label compares each class with the same class of the reference. Shares are those of
-    labels in both files, or of predictions by --head. Exit code 0: no change was found; 4: an alarm; 1: an error.
+    independent evidence. With few recordings compare blocks of time, such as --unit 10min. --by label compares each
+    class with the same class of the reference. Shares of classes predicted by --head are tested, too; shares of labels
+    that somebody gave are only shown. Exit code 0: no change was found; 4: an alarm; 5: too little for a verdict.
     """
     check_inputs("vectors", reference, new)
     check_inputs("classifier", head)
     check_outputs(out, overwrite=overwrite, inputs=(reference, new, head))
 
-    import numpy as np
-
     from dicot.core.errors import naming
     from dicot.judge.report.drift import columns_of, drift_figure, verdict
-    from dicot.model.fewlabels import Head
+    from dicot.judge.report.page import Summary
     from dicot.store.vectors import read_vectors
     from dicot.use.monitoring import compare
 
@@ -55,41 +62,189 @@ def monitor(
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
     opt.check_models(reference, old.model, old.x.shape[1], new, now)
     warn_of_few_fitted(reference, old.model)
-    own: set[str] = set()
-    classes = None if old.label is None or now.label is None else (old.label, now.label)
-    if head is not None:
-        kept = Head.load(head)
-        opt.check_models(head, kept.model, kept.n_features, new, now)
-        before, after = (kept.predict_proba(one.x).argmax(axis=1) for one in (old, now))
-        classes = np.array(kept.classes)[before], np.array(kept.classes)[after]
-        own = {*((kept.source or {}).get("data", ()))} & {*(() if old.source is None else old.source.data)}
-        if own:
-            opt.warn(f"{head} was trained with {reference}, so shares of its predictions are shown and not tested.")
+    classes = _classes(reference, new, old, now, head)
     unit = unit or _usual_unit(old, now)
-    units = None if unit == "window" else (_values(reference, old, unit), _values(new, now, unit))
-    parts = None if by is None else _values(new, now, by)
-    same = _values(reference, old, by) if by == "label" else None
-    how: dict[str, Any] = {"classes": None if by == "label" else classes, "test_classes": not own, "alpha": alpha}
+    seconds = _block_seconds(unit)
+    if seconds is not None:
+        _warn_of_short_blocks(old, now, seconds, alpha)
+    units = None if unit == "window" else (_unit_of(reference, old, unit), _unit_of(new, now, unit))
     with naming(reference):
-        found = compare(old.x, now.x, units=units, parts=parts, reference_parts=same, **how)
-    told, said = columns_of(found, unit), verdict(found, unit)
-    show_columns(told)
-    typer.echo(said)
-    order = np.lexsort((-found.distance, found.outlier_p))
-    if now.recording is not None:  # the first of each recording
-        order = order[np.sort(np.unique(now.recording[order], return_index=True)[1])]
-    facts = [("p", found.outlier_p), ("distance", found.distance)]
-    rows = {row: {name: f"{values[row]:.3f}" for name, values in facts} for row in order[:top].tolist()}
-    lead = [said, f"Reference: {reference}, {len(old)} windows. New: {new}, {len(now)} windows."]
-    for row in zip(*told.values(), strict=True):
-        lead.append(", ".join(f"{name} {text}" for name, text in zip(told, row, strict=True)))
-    if rows:
-        lead.append("Below: the new windows that lie farthest from the reference, one of each recording.")
+        found = compare(
+            old.x,
+            now.x,
+            units=units,
+            classes=None if by == "label" else classes.values,
+            test_classes=classes.are_evidence,
+            parts=None if by is None else _values(new, now, by),
+            reference_parts=_values(reference, old, by) if by == "label" else None,
+            alpha=alpha,
+        )
+    unit_name = unit if seconds is None else f"{unit} block"
+    remedy = _remedy(old, now, seconds) if found.undecided() else ""
+    table, sentences = columns_of(found, unit_name), verdict(found, unit_name, remedy)
+    show_columns(table)
+    changes = _changes(found, classes, (reference, new), (old, now), data if top else "")
+    for sentence in (*sentences, *changes):
+        typer.echo(sentence)
+
+    rows = _farthest(found, now, top)
     title, figure = f"{new.name} against {reference.name}", drift_figure(found)
-    draw(out, title, lead, new, now, rows, data, figure=figure, allowance=allowance)
+    lead = [*sentences, f"Reference: {reference}, {len(old)} windows. New: {new}, {len(now)} windows."]
+    if rows:
+        lead.append("Below: the new windows that lie farthest from the reference.")
+    summary = Summary("What has changed most", changes, table, (shlex.join(["dicot", "explore", str(new)]),))
+    draw(out, title, lead, new, now, rows, data, figure=figure, allowance=allowance, summary=summary)
     if found.alarms():
         raise typer.Exit(CHANGE_FOUND)
+    if found.undecided():
+        raise typer.Exit(CANNOT_TELL)
     opt.end(allowance)
+
+
+class Classes(NamedTuple):
+    """Classes of the windows of reference and new."""
+
+    values: "tuple[Array, Array] | None" = None
+    are_predicted: bool = False
+    are_evidence: bool = False  # whether a change of their shares may raise an alarm
+
+
+def _classes(reference: Path, new: Path, old: "Vectors", now: "Vectors", head: Path | None) -> Classes:
+    """Return predictions of a classifier, or else the labels in both files, which somebody gave and prove nothing."""
+    import numpy as np
+
+    from dicot.model.fewlabels import Head
+
+    if head is None:
+        return Classes() if old.label is None or now.label is None else Classes((old.label, now.label))
+    loaded = Head.load(head)
+    opt.check_models(head, loaded.model, loaded.n_features, new, now)
+    before, after = (loaded.predict_proba(known.x).argmax(axis=1) for known in (old, now))
+    names = np.array(loaded.classes)
+    trained_with = {*((loaded.source or {}).get("data", ()))}
+    is_of_reference = bool(trained_with & {*(() if old.source is None else old.source.data)})
+    if is_of_reference:
+        opt.warn(f"{head} was trained with {reference}, so shares of its predictions are shown and not tested.")
+    return Classes((names[before], names[after]), True, not is_of_reference)
+
+
+def _farthest(found: "Comparison", now: "Vectors", top: int) -> dict[int, dict[str, str]]:
+    """Return the rows of the new windows that lie farthest from the reference, with facts.
+
+    The farthest of each recording comes first; then others that do not overlap.
+    """
+    import numpy as np
+
+    from dicot.use.events import first_hits
+
+    if not top:
+        return {}
+    order = np.lexsort((-found.distance, found.outlier_p))
+    if now.recording is not None:
+        firsts = order[np.sort(np.unique(now.recording[order], return_index=True)[1])].tolist()
+        apart = first_hits(order.tolist(), now.places() if now.placed else None, top)
+        order = np.array(list(dict.fromkeys([*firsts, *apart])))
+    facts = [("p", found.outlier_p), ("distance", found.distance)]
+    return {row: {name: f"{values[row]:.3f}" for name, values in facts} for row in order[:top].tolist()}
+
+
+def _changes(
+    found: "Comparison",
+    classes: Classes,
+    paths: tuple[Path, Path],
+    both: "tuple[Vectors, Vectors]",
+    data: str | None,
+) -> list[str]:
+    """Say in words what has changed most: shares of classes, and the channels, where the series are at hand.
+
+    `data` is where the new series are; "" where no series is wanted.
+    """
+    from dicot.store.series import series_of
+    from dicot.use.changes import changed_channels, changed_shares
+
+    most = max(found.parts, key=lambda part: part.shift)
+    sentences = changed_shares(most.shares, classes.are_predicted)
+    if data == "":
+        return sentences
+    try:
+        all_series = [
+            series_of(known, where, {}, path=path) for known, where, path in zip(both, (None, data), paths, strict=True)
+        ]
+        samples = [_sample(series, len(known)) for series, known in zip(all_series, both, strict=True)]
+    except InputError as error:
+        return [*sentences, f"What has changed in the channels cannot be told: {error}"]
+    if not all(samples) or all_series[0].channels != all_series[1].channels:
+        return sentences
+    changes = changed_channels(samples[0], samples[1], all_series[0].channels, all_series[0].rate)
+    return [*sentences, *(change.sentence for change in changes)]
+
+
+def _sample(series: "Series", n_rows: int) -> "list[Array]":
+    """Read windows from all over the recordings; those of lost ones are missing."""
+    import numpy as np
+
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, SAMPLE)).astype(int)).tolist()
+    windows = [series.window(row) for row in rows]
+    return [window for window in windows if window is not None]
+
+
+def _block_seconds(unit: str) -> float | None:
+    """Return how long blocks of time are; None where the unit is no time."""
+    from dicot.data.reading import seconds_of
+
+    if unit in UNITS:
+        return None
+    try:
+        seconds = seconds_of(unit, "--unit")
+    except InputError as error:
+        raise InputError(f"--unit is {', '.join(UNITS)}, or a time such as 10min; got {unit[:40]!r}.") from error
+    if seconds <= 0:
+        raise InputError(f"--unit {unit}: a block of time must last longer than nothing. Say, for example, 10min.")
+    return seconds
+
+
+def _unit_of(path: Path, known: "Vectors", unit: str) -> "Array":
+    """Return for each window which unit it is of."""
+    from dicot.core.errors import naming
+    from dicot.use.blocks import blocks_of
+
+    seconds = _block_seconds(unit)
+    if seconds is None:
+        return _values(path, known, unit)
+    with naming(path):
+        recording, start, _ = known.places()
+    return blocks_of(recording, start, seconds)
+
+
+def _warn_of_short_blocks(old: "Vectors", now: "Vectors", seconds: float, alpha: float) -> None:
+    """Say so where blocks are so short that they are no independent evidence."""
+    least = _least_block(old, now)
+    if seconds < least:
+        opt.warn(
+            f"Blocks should last {least:.3g} s or more, twenty times as long as windows stay alike. Of shorter ones "
+            f"there may be more false alarms than --alarm {alpha:g} says."
+        )
+
+
+def _least_block(old: "Vectors", now: "Vectors") -> float:
+    """Return how many seconds a block must last to be nearly independent of the next."""
+    from dicot.use.blocks import LONGER, seconds_alike
+
+    return LONGER * max(seconds_alike(known.x, *known.places()[:2]) for known in (old, now))
+
+
+def _remedy(old: "Vectors", now: "Vectors", seconds: float | None) -> str:
+    """Say what to do where there are too few units: the option, ready to paste, or more recordings."""
+    from dicot.use.blocks import suggested_block
+
+    has_seconds = old.source is None or old.source.rate is not None
+    if seconds is not None or not (old.placed and now.placed and has_seconds):
+        return "Record longer, or compare more recordings."
+    length = suggested_block([known.places()[:2] for known in (old, now)], _least_block(old, now))
+    if length is None:
+        return "The recordings are too short to be compared by blocks of time. Compare more of them."
+    caution = "Any difference between recordings then counts as a change."
+    return f"Compare more recordings, or blocks of time: --unit {length}. {caution}"
 
 
 def _usual_unit(old: "Vectors", new: "Vectors") -> str:

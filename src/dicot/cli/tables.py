@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dicot.data.allowance import Allowance
     from dicot.data.cases import Array
-    from dicot.judge.report.page import DrawnWindow
+    from dicot.judge.report.page import DrawnWindow, Summary
     from dicot.judge.report.tables import Table as TextTable
     from dicot.store.series import Series
     from dicot.store.vectors import Vectors
@@ -160,8 +160,9 @@ def draw(
     first: "Sequence[DrawnWindow]" = (),
     *,
     allowance: "Allowance",
+    summary: "Summary | None" = None,
 ) -> None:
-    """Write the page: a figure, `first`, and the windows of these rows with what is said of each and shades.
+    """Write the page: a summary, a figure, `first`, and the windows of these rows with what is said of each and shades.
 
     Windows of a recording that cannot be read are not drawn where the allowance says so.
     """
@@ -177,7 +178,7 @@ def draw(
     channels = () if series is None else series.channels
     command = shlex.join(["dicot", *sys.argv[1:]])
     facts = {"vectors": vectors, "version": f"dicot {__version__}", "command": command}
-    write_atomic(plot, windows_page(title, lead, shown, channels, facts, figure).encode())
+    write_atomic(plot, windows_page(title, lead, shown, channels, facts, figure, summary).encode())
     typer.echo(f"Wrote {plot}")
 
 

@@ -47,7 +47,12 @@ class Comparison:
     usual: Floats  # distances of reference windows that were held out
 
     def alarms(self) -> list[Drift]:
-        return [one for one in self.parts if min(one.p.values()) <= self.alpha]
+        """Return the parts that differ from the reference."""
+        return [part for part in self.parts if min(part.p.values()) <= self.alpha]
+
+    def undecided(self) -> list[Drift]:
+        """Return the parts with so few units that no difference, however large, could have raised an alarm."""
+        return [part for part in self.parts if part.smallest > self.alpha]
 
 
 def compare(

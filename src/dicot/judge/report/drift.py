@@ -1,26 +1,40 @@
 """What `dicot monitor` says and draws: what has changed against a reference."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dicot.judge.report.figures import GREY, PALETTE, legend_text, svg
-from dicot.use.monitoring import Comparison
+from dicot.use.monitoring import Comparison, Drift
 
 COLOURS = {"reference": GREY, "new": PALETTE[1]}
 
 
-def verdict(found: Comparison, unit: str) -> str:
-    """Say what was found, and how far that goes."""
-    alarms, weak = found.alarms(), max(found.parts, key=lambda one: one.smallest)
-    named = ", ".join(one.part or "the new windows" for one in alarms[:5]) + ", ..." * (len(alarms) > 5)
-    said = f"Changed: {named}." if alarms else "No change was found."
-    if weak.smallest <= found.alpha:
-        return f"{said} Where nothing changes, at most {found.alpha:.0%} of such comparisons of {unit}s raise an alarm."
-    return (
-        f"{said} But {weak.units[0]} {unit}(s) of the reference and {weak.units[1]} new one(s) cannot give a p-value "
-        f"below {weak.smallest:.2g}, whatever they hold. Compare more of them, or another --unit."
-    )
+def verdict(found: Comparison, unit: str, remedy: str) -> list[str]:
+    """Say what was found, how far that goes, and by `remedy` what to do where too little is known for a verdict."""
+    alarms, undecided = found.alarms(), found.undecided()
+    level = f"Where nothing changes, at most {found.alpha:.0%} of such comparisons of {unit}s raise an alarm."
+    sentences = []
+    if alarms:
+        sentences.append(f"Changed: {_named(alarms)}. {level}")
+    elif not undecided:
+        sentences.append(f"No change was found. {level}")
+    if undecided:
+        weakest = max(undecided, key=lambda part: part.smallest)
+        before, now = weakest.units
+        which = "" if len(found.parts) == 1 else f" in {_named(undecided)}"
+        sentences.append(
+            f"Cannot tell whether anything has changed{which}: with {before} {unit}(s) of the reference and {now} new "
+            f"one(s) no p-value can be below {weakest.smallest:.2g}, whatever they hold, and an alarm needs "
+            f"{found.alpha:g}. {weakest.odd:.1%} of the new windows are odd, where about {found.alpha:.0%} would be if "
+            f"nothing had changed. {remedy}"
+        )
+    return sentences
+
+
+def _named(parts: Sequence[Drift]) -> str:
+    return ", ".join(part.part or "the new windows" for part in parts[:5]) + ", ..." * (len(parts) > 5)
 
 
 def columns_of(found: Comparison, unit: str) -> dict[str, list[str]]:

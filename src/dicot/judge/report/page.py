@@ -153,6 +153,16 @@ class DrawnWindow:
     shades: Array | None = None  # (C, P) of -1 to 1: behind equal stretches of the series, below 0 in another colour
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What stands above the figure of a page of windows."""
+
+    title: str  # of the findings
+    findings: Sequence[str] = ()
+    table: Mapping[str, Sequence[str]] = field(default_factory=dict)  # title of a column -> its cells
+    commands: Sequence[str] = ()  # to look closer
+
+
 def windows_page(
     title: str,
     lead: Sequence[str],
@@ -160,10 +170,12 @@ def windows_page(
     channels: Sequence[str],
     facts: Facts,
     figure: str = "",
+    summary: Summary | None = None,
 ) -> str:
-    """Draw windows (C, T) of the same channels; each channel has one scale on the whole page. A figure stands above.
+    """Draw windows (C, T) of the same channels; each channel has one scale on the whole page.
 
-    The page is one file without scripts, follows light and dark, and has one column on a phone.
+    Summary and figure stand above, with a link to each window. The page is one file without scripts, follows light and
+    dark, and has one column on a phone.
     """
     scales = [_scale(np.concatenate([window.values[number] for window in windows])) for number in range(len(channels))]
     tops = [number * (STRIP + SPACE) + SPACE / 2 for number in range(len(channels))]
@@ -178,6 +190,8 @@ def windows_page(
         lead=lead,
         facts=facts,
         figure=figure,
+        summary=summary,
+        table_rows=[] if summary is None else list(zip(*summary.table.values(), strict=True)),
         windows=[(window, list(zip(channels, tops, paths(window.values), strict=True))) for window in windows],
         scales=[(name, f"{low:.4g}", f"{high:.4g}") for name, (low, high) in zip(channels, scales, strict=True)],
         width=WIDTH,
