@@ -97,6 +97,6 @@ def _as_trained(made: "MadeOf | None") -> dict[str, Any]:
     """
     if made is None or made.kind != "recordings":
         return {}
-    told = {"label", "names", "table", *(["group"] if {"names", "table"} & made.options.keys() else [])}
+    told = {"label", "names", "table", "table_unit", *(["group"] if {"names", "table"} & made.options.keys() else [])}
     channels = {} if made.channels is None else {"channels": list(made.channels)}
     return {name: value for name, value in made.options.items() if name not in told} | channels

@@ -149,25 +149,26 @@ def _with_table(
     check_names(table, owners, files)
     sources |= dict.fromkeys(roles, f"a column of {table.path}")
     out = {name: tag._replace(told=sources) for name, tag in tags.items()}
+    ranges: dict[str, list[RangeRow]] = {name: [] for name in out}
     for row, meant in enumerate(owners):
         try:
             values = table.values(row)
             for name in meant:
                 out[name] = _with_row(out[name], values, table.names[row])
+                ranges[name] += [values["range"]] if "range" in values else []
         except ValueError as error:
             raise InputError(f"{table.line(row)}: {error}") from error
     _warn_of_silent(table.path, files, {name for meant in owners for name in meant})
-    return out
+    return {name: tag._replace(ranges=tuple(ranges[name])) for name, tag in out.items()}
 
 
 def _with_row(tag: Tag, values: Mapping[str, Any], text: str) -> Tag:
-    """Return a tag with what one more row of the table says, which calls the recording `text`."""
+    """Return a tag with label and group of one more row of the table, which calls the recording `text`."""
     for role in ("label", "group"):
         before, value = getattr(tag, role), values.get(role)
         if value is not None and before not in (None, value):
             raise InputError(f"{text!r} has two of {role}: {before!r} above, {value!r} here.")
-    ranges = (*tag.ranges, values["range"]) if "range" in values else tag.ranges
-    return tag._replace(label=values.get("label", tag.label), group=values.get("group", tag.group), ranges=ranges)
+    return tag._replace(label=values.get("label", tag.label), group=values.get("group", tag.group))
 
 
 def _warn_of_silent(path: Path, files: Files, named: Collection[str]) -> None:
