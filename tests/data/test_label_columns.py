@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import wavfile
 from tests.commands import dicot
 
 from dicot.core.errors import DicotWarning, InputError
@@ -151,3 +152,13 @@ def test_a_label_that_no_file_has_is_refused_with_what_may_be_meant(folder: Path
     ):
         with pytest.raises(InputError, match="no column 'anomly'. Did you mean 'anomaly'"):
             call()
+
+
+def test_signals_are_ignored_by_name_as_columns_are(tmp_path: Path) -> None:
+    wavfile.write(tmp_path / "sound.wav", 100, np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32))
+    options = {"window": 50, "ignore": ["channel 1"]}
+    assert Windows.from_folder(tmp_path / "sound.wav", **options).channels == ("channel 0", "channel 2")
+    np.savez(tmp_path / "matrix.npz", X=np.random.default_rng(0).normal(size=(3, 400)), rate=100)
+    assert Windows.from_folder(tmp_path / "matrix.npz", **options).channels == ("channel 0", "channel 2")
+    with pytest.raises(InputError, match="no column 'channel 7'"):
+        Windows.from_folder(tmp_path / "sound.wav", 50, ignore=["channel 7"])

@@ -56,13 +56,14 @@ def check_lacking(recordings: Sequence[WithColumns], label: str | None, allowed:
 
     With `allowed`, none of them need have it: they are added to others that do.
     """
+    first_label = (label or "").split(",")[0].strip()
     for name in dict.fromkeys(name for one in recordings for name in one.lacking):
         without = [one.name for one in recordings if name in one.lacking]
         if len(without) == len(recordings) and not allowed:
             columns = {column for one in recordings for column in one.columns}
             what = "The table has" if len(recordings) == 1 else "The tables have"
             raise InputError(f"{what} no column {name!r}. {did_you_mean(name, columns)}")
-        if name in (label or "").split(","):
+        if name in (label, first_label):
             sentence = (
                 f"{len(without)} of {len(recordings)} recordings have no column {name!r}, so their windows have no "
                 f"label: {listed(without)}."

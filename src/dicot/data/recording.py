@@ -176,8 +176,12 @@ def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Par
     if given := [what for what in ("time", "unit", "label", "group") if getattr(reading, what) is not None]:
         value = getattr(reading, given[0])
         raise InputError(f"{given[0]}={value!r} is for tables, and this file has no columns. Leave it out.")
-    wanted = reading.channels or tuple(columns)
+    ignore = reading.ignore or ()
+    wanted = reading.channels or tuple(channel for channel in columns if channel not in ignore)
     if lost := [channel for channel in wanted if channel not in columns]:
         raise InputError(f"There is no channel {lost[0]!r}. {did_you_mean(lost[0], columns)}")
     units = {channel: known["units"][channel] for channel in wanted} if "units" in known else {}
-    return Parts({c: columns[c] for c in wanted}, **{**known, "where": lambda row: f"time step {row}", "units": units})
+    lacking = tuple(channel for channel in ignore if channel not in columns)
+    known |= {"where": lambda row: f"time step {row}", "units": units, "lacking": lacking}
+    known |= {"held": tuple(columns)} if lacking else {}
+    return Parts({c: columns[c] for c in wanted}, **known)

@@ -301,7 +301,8 @@ def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:
         raise InputError(f"{both[0]!r} is the name of a channel and of an array beside them. Rename one of them.")
     if unused := [name for name in arrays if name not in used]:
         warnings.warn(f"Not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
-    kept = reading.channels or tuple(without_clocks(columns, list(columns), None, None))
+    free = [name for name in columns if name not in (reading.ignore or ())]
+    kept = reading.channels or tuple(without_clocks(columns, free, None, None))
     return parts_of_table(table_columns(columns | beside), reading.replace(channels=kept))._replace(rate=rate)
 
 
