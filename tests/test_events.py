@@ -47,6 +47,13 @@ def test_a_few_examples_find_the_others_with_few_alarms() -> None:
     assert len(hits) == 9, "one hit for each event of two windows"
     assert {float(new["start"][hit.row]) for hit in hits} <= {20.0, 21.0, 40.0, 41.0}
     assert sum(model.elsewhere_.values()) == 1, "the highest of all lies beyond the others"
+    (worst,) = [name for name, count in model.elsewhere_.items() if count]
+    rate = 1 / model.group_hours_[worst]
+    assert f"Expect up to {rate:.3g} false hits per hour from a new person, not 0:" in model.expectation("person")
+    assert f"{worst} gave 1 in " in model.expectation("person")
+    model.alarms = 2 * rate
+    assert model.expectation("person").startswith("No person of 6 gave more than ")
+    model.alarms = 0
     odd = known["X"] + 4 * ((known["recording"] == "r5") & (known["start"] % 9 == 0))[:, None]
     model.fit(odd, event, ~true, *place, groups=known["recording"])
     assert [name for name, count in model.elsewhere_.items() if count > 2] == ["r5"], "the others did not expect that"
@@ -61,7 +68,7 @@ def test_the_command_finds_events_and_says_what_is_wrong(tmp_path: Path) -> None
     said = dicot("events", "fall", vectors, "--labels", labels, "--out", out, "--alarms", 100)
     found = pd.read_csv(out)
     assert found["example"].sum() == 3 and "examples are found again by the others" in said
-    assert "Each recording by the threshold of the others: " in said and "of 6." in said
+    assert said.index("per hour from a new recording, not 100") < said.index("event(s)"), "what holds comes first"
     assert set(found["start"]) >= {20.0, 40.0}
     for words, message in (
         (["faall", vectors, "--labels", labels], "no label 'faall'. Did you mean 'fall'"),
@@ -70,6 +77,32 @@ def test_the_command_finds_events_and_says_what_is_wrong(tmp_path: Path) -> None
         with pytest.raises(InputError, match=message):
             dicot("events", *words, "--out", tmp_path / "other.csv")
     assert not (tmp_path / "other.csv").exists()
+
+
+def frequent(tmp_path: Path, others: str) -> tuple[str, pd.DataFrame]:
+    """Look for falls that most recordings hold without a label, beside five examples and other labels."""
+    vectors, labels, out = tmp_path / "v.npz", tmp_path / "l.csv", tmp_path / "e.csv"
+    held = recordings(n=40)
+    unlabelled = np.isin(held["recording"], [f"r{i}" for i in range(6, 40)])
+    held["X"][unlabelled & (held["start"] % 6 < 2)] += 6
+    np.savez(vectors, **held)
+    examples = "".join(f"r{i},20,22,fall\n" for i in range(5))
+    labels.write_text("recording,start,end,label\n" + examples + others)
+    said = dicot("events", "fall", vectors, "--labels", labels, "--out", out)
+    return said, pd.read_csv(out)
+
+
+def test_where_unlabelled_windows_hold_the_event_they_are_not_taken_as_normal(tmp_path: Path) -> None:
+    others = "".join(f"r{i},{start},{start + 2},walk\n" for i in range(6) for start in range(2, 16, 3))
+    said, found = frequent(tmp_path, others)
+    assert "Only 0 of 5 examples were found again" in said and "as with --known-only, and 5 of 5" in said
+    assert len(found) > 100 and found["example"].sum() == 5
+
+
+def test_where_nothing_else_is_labelled_it_says_what_to_label(tmp_path: Path) -> None:
+    said, found = frequent(tmp_path, "")
+    assert "Only 0 of 5 examples" in said and "with any other label, and run this again with --known-only" in said
+    assert not found["example"].any()
 
 
 def test_neighbours_of_a_reference_case_are_of_other_groups() -> None:

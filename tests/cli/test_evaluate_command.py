@@ -247,6 +247,16 @@ def test_a_page_explains_protocols_and_shows_classes_by_name_without_a_script(tm
     assert not re.search(r"@import|url\((?!#)|<link|src=|href=.http", page)
 
 
+def test_where_a_class_is_rare_macro_f1_comes_first_beside_what_a_constant_answer_scores(tmp_path, file, cases):
+    y = np.where(np.arange(60) % 10 == 3, "fall", "daily")
+    np.savez(file, **{**cases, "y": y})
+    dicot("evaluate", file, *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
+    page = html.unescape((tmp_path / "out" / "report.html").read_text())
+    assert page.index("<h2>Macro F1") < page.index("<h2>Scores")
+    assert "Some classes are rare" in page and "Always answering 'daily', the most frequent class" in page
+    assert "Each class by the linear probe on dicot" in page and "found (recall), %" in page
+
+
 @pytest.mark.parametrize("columns", [80, 50])
 def test_nothing_is_wider_than_the_screen(monkeypatch, file, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -1,7 +1,7 @@
 """dicot events: more of an event from a few examples of it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -11,14 +11,28 @@ from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError, WrongCallError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dicot.data.cases import Array
+    from dicot.use.events import EventDetector
+
+
+class _Fitted(NamedTuple):
+    model: "EventDetector"
+    scores: "Array"  # (N,)
+    again: int  # examples that are found by the others
+
 
 def events(
     label: Annotated[str, typer.Argument(help="The label of the event.")],
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the events that are found.")],
     labels: opt.Labels = None,
-    known_only: Annotated[bool, typer.Option("--known-only", help="Windows without a label are not ordinary.")] = False,
-    alarms: Annotated[float, typer.Option(help="Hits per hour of ordinary time that are allowed.")] = 1.0,
+    known_only: Annotated[bool, typer.Option("--known-only", help="Treat only labelled windows as normal.")] = False,
+    alarms: Annotated[
+        float, typer.Option(help="Maximum false hits per hour of normal time, of all groups together.")
+    ] = 1.0,
     features: opt.Features = None,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     plot: opt.Plot = None,
@@ -30,6 +44,9 @@ def events(
 
     A window is scored by how much nearer it lies to the examples than to ordinary windows: those with another label
     and, unless --known-only, those without one. Windows above the threshold that overlap or touch are one event.
+
+    Where the examples are not found again because windows without a label hold the event too, these are not taken as
+    normal, and it says so. It also says first how many false hits per hour a new group, or else recording, may give.
     """
     if not alarms >= 0:
         raise WrongCallError(f"--alarms takes a number of hits per hour, 0 or more; got {alarms:g}.")
@@ -58,15 +75,24 @@ def events(
     if not event.any():
         there = did_you_mean(label, set(given.tolist()) - {""})
         raise InputError(f"{labels or vectors} has no label {label[:40]!r}. {there}")
-    ordinary = ~event & ~beside(event, *place) & ((given != "") | (not known_only))
-    (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
     # A window is judged without its own group or recording, where examples of others remain.
     unit = next((one for one in (known.group, place[0]) if one is not None and len(np.unique(one[event])) > 1), None)
-    with naming(labels or vectors):
-        model = EventDetector(alarms).fit(x, event, ordinary, *place, groups=unit)
-    scores = model.scores(x, np.arange(len(x)) if unit is None else unit)
+
+    def fitted(ordinary: "Array") -> _Fitted:
+        (x,) = judged_by(kind, known.x, levels, ordinary if ordinary.any() else slice(None))
+        with naming(labels or vectors):
+            model = EventDetector(alarms).fit(x, event, ordinary, *place, groups=unit)
+        scores = model.scores(x, np.arange(len(x)) if unit is None else unit)
+        return _Fitted(model, scores, int((scores[event] > model.threshold_).sum()))
+
+    normal = ~event & ~beside(event, *place)
+    labelled = normal & (given != "")
+    best = fitted(labelled if known_only else normal)
+    if not known_only and 2 * best.again < event.sum():
+        best, note = _without_unlabelled(best, fitted, labelled, label, int(event.sum()))
+        opt.warn(note)
+    model, scores, again = best
     hits = model.hits(scores, *place)
-    again = int((scores[event] > model.threshold_).sum())
     rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
     which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
     own = {name: values[rows[which.get(name, "row")]] for name, values in known.columns().items() if name != "label"}
@@ -75,15 +101,13 @@ def events(
     columns = {**own, **about}
     first = {name: values[:top] for name, values in columns.items()}
     show_columns({**first, "score": [f"{value:.3f}" for value in first["score"]]})
+    noun = "group" if unit is known.group else "recording"
+    expectation = model.expectation(noun) or "The examples are of one recording: what a new one gives is not known."
     said = (
-        f"{len(hits)} event(s), {sum(inside)} of them with an example in it; judged by: {kind}. {again} of "
-        f"{event.sum()} examples are found again by the others. Ordinary windows, {model.hours_:.2f} h, give at most "
-        f"{alarms:g} hit(s) per hour."
+        f"{expectation} {len(hits)} event(s), {sum(inside)} of them with an example in it; judged by: {kind}. "
+        f"{again} of {event.sum()} examples are found again by the others. Ordinary windows, {model.hours_:.2f} "
+        f"h, give at most {alarms:g} hit(s) per hour."
     )
-    if counts := model.elsewhere_.values():
-        rate, some = sum(counts) / model.hours_, sum(count > 0 for count in counts)
-        noun = "group" if unit is known.group else "recording"
-        said += f" Each {noun} by the threshold of the others: {rate:.2f} per hour, from {some} of {len(counts)}."
     typer.echo(said)
     write_columns(out, {name: np.asarray(values) for name, values in columns.items()})
     typer.echo(f"Wrote {out}")
@@ -91,3 +115,26 @@ def events(
         drawn = {hit.row: {"score": f"{scores[hit.row]:.3f}"} for hit in hits[:top]}
         draw(plot, f"{label} in {vectors.name}", [said], vectors, known, drawn, data, allowance=allowance)
     opt.end(allowance)
+
+
+def _without_unlabelled(
+    first: _Fitted, fitted: "Callable[[Array], _Fitted]", labelled: "Array", label: str, n_examples: int
+) -> tuple[_Fitted, str]:
+    """Try again with labelled windows alone as normal, where examples were missed; say what came of it, or what to do.
+
+    An event that is frequent among windows without a label looks normal while these are taken as normal.
+    """
+    missed = f"Only {first.again} of {n_examples} examples were found again while windows without a label were normal"
+    try:
+        second = fitted(labelled)
+    except InputError:
+        return first, (
+            f"{missed}: many of them may hold {label!r} too. Label some windows of two recordings or more that hold "
+            "none, with any other label, and run this again with --known-only."
+        )
+    if second.again <= first.again:
+        return first, f"{missed}, and no more with --known-only. Label more examples of {label!r}."
+    return second, (
+        f"{missed}: many of them hold {label!r} too. So only labelled windows are normal now, as with --known-only, "
+        f"and {second.again} of {n_examples} are found again."
+    )

@@ -80,6 +80,7 @@ class EventDetector:
     threshold_: float
     hours_: float
     elsewhere_: dict[Any, int]  # empty without groups
+    group_hours_: dict[Any, float]  # of the ordinary windows of each group
 
     def __init__(self, alarms: float = 1.0) -> None:
         if not 0 <= alarms < math.inf:
@@ -116,14 +117,35 @@ class EventDetector:
             beyond = merge_hits(rows, *place, math.floor(self.alarms * hours + TINY))[1]
             return -math.inf if beyond is None else float(scores[beyond])
 
-        self.hours_, self.elsewhere_ = covered(*place) / 3600, {}
+        self.hours_, self.elsewhere_, self.group_hours_ = covered(*place) / 3600, {}, {}
         self.threshold_ = threshold(ranked, self.hours_)
         for group in np.unique(own).tolist() if given else ():
             mine = own == group
-            hours = self.hours_ - covered(*(one[mine] for one in place)) / 3600
+            self.group_hours_[group] = covered(*(one[mine] for one in place)) / 3600
+            hours = self.hours_ - self.group_hours_[group]
             above = mine & (scores > threshold((row for row in ranked if not mine[row]), hours))
             self.elsewhere_[group] = len(merge_hits(np.flatnonzero(above).tolist(), *place)[0])
         return self
+
+    def expectation(self, noun: str) -> str:
+        """Say how many false hits a new group, called `noun`, may give; empty where no groups were told apart."""
+        if not self.elsewhere_:
+            return ""
+        rates = {group: count / self.group_hours_[group] for group, count in self.elsewhere_.items()}
+        worst = max(rates, key=rates.__getitem__)
+        highest = f"{worst} gave {self.elsewhere_[worst]} in {self.group_hours_[worst]:.2g} h"
+        together = f"all together {sum(self.elsewhere_.values()) / self.hours_:.2f} per hour"
+        above = sum(rate > self.alarms for rate in rates.values())
+        if not above:
+            return (
+                f"No {noun} of {len(rates)} gave more than {self.alarms:g} false hit(s) per hour by the threshold of "
+                f"the others: {highest}, {together}."
+            )
+        return (
+            f"Expect up to {rates[worst]:.3g} false hits per hour from a new {noun}, not {self.alarms:g}: by the "
+            f"threshold of the others {highest}, {above} of {len(rates)} {noun}s gave more than {self.alarms:g} per "
+            f"hour, {together}."
+        )
 
     def scores(self, x: Any, groups: Any = None) -> Floats:
         """Return (N,) scores, the higher the more like the event; a window is not compared with its own group (N,)."""

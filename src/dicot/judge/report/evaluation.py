@@ -24,8 +24,9 @@ from dicot.judge.report.figures import SERIES, class_series, confusion, loss_cur
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
 from dicot.judge.report.scores import evaluation_table
-from dicot.judge.report.tables import text_table
+from dicot.judge.report.tables import Table, text_table
 from dicot.judge.report.verdict import Trial, Verdict, verdict_table
+from dicot.use.labels.accuracy import class_scores, constant_scores, is_uneven
 from dicot.use.projection import tsne
 
 POINTS = 2000  # of the map
@@ -66,7 +67,8 @@ def write_evaluation(
             figures = {"training": partial(loss_curve, model.history_.loss, model.history_.lr)}
             training.append(Part(f"Training of {hero}", figures=figures, text=f"{n_steps} steps."))
     embedded = result.embeddings.get(hero) or embed_labelled(model, split)
-    scored, cases = score_parts(trial, result.fixed, contenders), case_parts(split, hero, embedded, classes)
+    scored = score_parts(trial, result.fixed, contenders, called(embedded[1].y, classes))
+    cases = case_parts(split, hero, embedded, classes)
     parts = [Part("", lead=(found.sentence, *found.more)), *scored, *cases, *training]
     page = render(f"{hero} on {split.name}", drawn(parts), told, warning, steps)
     write_atomic(out / "report.html", page.encode())
@@ -78,15 +80,30 @@ def protocol_texts(data: pd.DataFrame) -> dict[str, str]:
     return {name: known[name]().description for name in data.protocol.unique() if name in known}
 
 
-def score_parts(trial: Trial, fixed: Sequence[str], contenders: Mapping[str, str]) -> Iterator[Part]:
-    """Show all scores, what training adds by each protocol, and who is who."""
+def score_parts(trial: Trial, fixed: Sequence[str], contenders: Mapping[str, str], truth: Labels) -> Iterator[Part]:
+    """Show all scores, what training adds by each protocol, and who is who; `truth` has the labels of the test cases.
+
+    Macro averages come first where a class is rare: accuracy is high there though the class is never found.
+    """
     data = trial.data
     first = data[data.metric.isin(shown_metrics(data))]
-    yield Part("Scores", evaluation_table(first, fixed, protocol_texts(data)))
+    macro = data[data.metric.str.startswith("macro_f1") & ~data.metric.isin(first.metric)]
+    names, counts = np.unique(truth, return_counts=True)
+    accuracy, macro_f1 = constant_scores(counts)
+    usual = names[int(counts.argmax())]
+    lead: tuple[str, ...] = (
+        f"Always answering {str(usual)!r}, the most frequent class, would score: accuracy {100 * accuracy:.1f} %, "
+        f"macro F1 {100 * macro_f1:.1f} %.",
+    )
+    rare_first = is_uneven(counts) and len(macro) > 0
+    if rare_first:
+        lead = (f"Some classes are rare, so look at macro F1 first. {lead[0]}",)
+        yield Part("Macro F1, which counts every class alike", evaluation_table(macro, fixed), lead=lead)
+        lead = ()
+    yield Part("Scores", evaluation_table(first, fixed, protocol_texts(data)), lead=lead)
     if (table := verdict_table(trial)) is not None:
         yield Part("Does training help? Protocol by protocol", table)
-    macro = data[data.metric.str.startswith("macro_f1") & ~data.metric.isin(first.metric)]
-    if len(macro):
+    if len(macro) and not rare_first:
         yield Part("Macro F1, which counts every class alike", evaluation_table(macro, fixed))
     about = ((name, [what]) for name, what in contenders.items())
     yield Part("Who is who", text_table("contender", about, ["what it is"], ""))
@@ -95,21 +112,38 @@ def score_parts(trial: Trial, fixed: Sequence[str], contenders: Mapping[str, str
 def case_parts(split: Split, hero: str, embedded: Embedded, names: Mapping[object, str]) -> Iterator[Part]:
     """Show some series of each class, and the map and the confusion matrix of one contender."""
     x, y = labelled_cases(split.train).x, embedded[0].y
-
-    def named(labels: Labels) -> NDArray[np.str_]:
-        return np.array([names.get(label, str(label)) for label in labels.tolist()])
-
-    train, test = named(y), named(embedded[1].y)
+    train, test = called(y, names), called(embedded[1].y, names)
     classes = np.union1d(train, test)
     channels = split.train.channels or [f"channel {i}" for i in range(1, x.shape[1] + 1)]
     series = partial(class_series, x, train, channels, classes)
     yield Part("Some series of each class", figures={"series": series}, text=SERIES)
-    guesses = named(fit_linear(embedded[0]).predict(embedded[1].x))
+    guesses = called(fit_linear(embedded[0]).predict(embedded[1].x), names)
     flat = tsne(embedded[1].x, seed=0, rows=stratified_cap(embedded[1].y, POINTS))
     wrong = flat.points[(guesses != test)[flat.rows]]
     drawn_map = partial(map_panels, {flat.title: (flat.points, test[flat.rows])}, classes, wrong)
     text = "Ringed: the linear probe with all training labels is wrong about it. `dicot explore` shows the series."
     yield Part(f"Map of the test cases by {hero}", figures={"map": drawn_map}, text=text)
-    matrix = partial(confusion, confusion_matrix(test, guesses, labels=classes), classes.tolist())
+    counts = confusion_matrix(test, guesses, labels=classes)
+    yield Part(f"Each class by the linear probe on {hero}", class_table(classes.tolist(), counts))
+    matrix = partial(confusion, counts, classes.tolist())
     text = "Test cases, all training labels."
     yield Part(f"Confusion of the linear probe on {hero}", figures={"confusion": matrix}, text=text)
+
+
+def called(labels: Labels, names: Mapping[object, str]) -> NDArray[np.str_]:
+    """Return what labels (N,) are called."""
+    return np.array([names.get(label, str(label)) for label in labels.tolist()])
+
+
+def class_table(classes: Sequence[str], counts: Any) -> Table:
+    """Show how often each class is found, and how often it is right where it is the answer."""
+
+    def percent(share: float) -> str:
+        return "not known" if np.isnan(share) else f"{100 * share:.1f}"
+
+    rows = (
+        (str(score.label), [f"{score.cases:.0f}", percent(score.recall), percent(score.precision)])
+        for score in class_scores(classes, counts)
+    )
+    columns = ["test cases", "found (recall), %", "right (precision), %"]
+    return text_table("class", rows, columns, "All training labels.")
