@@ -32,6 +32,7 @@ WHOLE: dict[str, Any] = {
     "header": False,
     "layout": "ntc",
     "names": "{a}_{b}",
+    "join": "b",
     "table": "/labels.csv",
     "table_unit": "ms",
 }

@@ -60,6 +60,8 @@ def inspect(
     kinds = sort_by_kind(inspect_recordings(recordings, looked))
     _say_merged(kinds.readable, looked.duplicates)
     sources = _say_others(recordings, kinds)
+    if looked.join is None:
+        _say_devices(kinds)
     options: list[str] = []
     if kinds.readable:
         _show_rows(kinds.readable)
@@ -112,6 +114,16 @@ def _say_others(recordings: list[str], kinds: "Kinds") -> list[str]:
         return recordings
     typer.echo(f"To leave out what is no recording, name the others by a pattern, as below: {shlex.quote(pattern)}")
     return [pattern]
+
+
+def _say_devices(kinds: "Kinds") -> None:
+    """Say how files of several devices become one recording, where their names look like it."""
+    from dicot.data.devices import join_advice
+
+    rows = [row for rows in kinds for row in rows]
+    channels = {row.file.removesuffix(row.path.suffix): row.columns for row in rows if row.path and row.columns}
+    if said := join_advice(channels):
+        typer.echo(said)
 
 
 def _say_problems(kinds: "Kinds") -> None:

@@ -70,6 +70,7 @@ CUTTING = (
     "duplicates",
     "gap",
     "names",
+    "join",
     "table",
     "table_unit",
 )  # of recordings
@@ -89,6 +90,7 @@ TEXTS = (
     "memory",
     "gpu_memory",
     "names",
+    "join",
     "table",
     "table_unit",
 )
@@ -104,6 +106,9 @@ def _reading_options(
     group: Annotated[str | None, typer.Option(help="The same of groups, such as people.")] = None,
     names: Annotated[str | None, typer.Option(help="How files are called: '{activity}_{subject}_{trial}'.")] = None,
     table: Annotated[str | None, typer.Option(help="A .csv of labels: file, label, and start, end, group.")] = None,
+    join: Annotated[
+        str | None, typer.Option(help="The field of --names that tells devices, whose recordings become one.")
+    ] = None,
     duplicates: Annotated[
         str | None, typer.Option(help="Rows of one time stamp: mean, first, or error, the default.")
     ] = None,

@@ -30,6 +30,7 @@ LOOKED_AT = (
     "group",
     "gap",
     "names",
+    "join",
     "table",
     "table_unit",
 )

@@ -24,6 +24,7 @@ from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging, resampled_le
 from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
 from dicot.data.clocks import Remark, remark_sentences
 from dicot.data.conversion import convert
+from dicot.data.devices import join_advice
 from dicot.data.labelcolumns import check_lacking
 from dicot.data.labels import (
     as_text,
@@ -332,10 +333,11 @@ def settle(
     found: dict[str, tuple[str, str]] = {}  # channel -> unit, recording
     for one in outlines:
         if set(one.channels) != set(channels):
+            joined = join_advice({outline.name: outline.channels for outline in outlines})
             raise InputError(
                 f"All recordings must have the same channels: {first} has {', '.join(channels)}; {one.name!r} has "
                 f"{', '.join(one.channels)}. Choose those that all have with channels= (--channels), or leave the "
-                "other files out."
+                f"other files out. {joined}".strip()
             )
         for channel, unit in zip(one.channels, one.units, strict=False):
             other, name = found.setdefault(channel, (unit, one.name)) if unit else (unit, "")

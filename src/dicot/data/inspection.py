@@ -16,7 +16,7 @@ from dicot.data.clocks import Remark
 from dicot.data.labelcolumns import TableColumns, check_lacking
 from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.ranges import Misplaced, check_places
-from dicot.data.readers import column_names, named_recordings, read_file, stem_of
+from dicot.data.readers import column_names, files_to_read, read_file, stem_of
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tables import says_time
@@ -70,7 +70,7 @@ class Inspected:
 def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
     """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
-    files = named_recordings(source, how.table)
+    files = files_to_read(source, how)
     tags = tags_of(source, files, how)
 
     def look(name: str, reading: Reading) -> list[Inspected]:

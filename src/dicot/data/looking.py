@@ -12,7 +12,7 @@ import numpy as np
 from dicot.core.errors import DicotWarning, InputError
 from dicot.data.allowance import Allowance
 from dicot.data.cutting import Cut, Outline, outline_of, settle
-from dicot.data.readers import named_recordings, read_named, refuse_mistaken
+from dicot.data.readers import files_to_read, read_named, refuse_mistaken
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tags import NOTHING, Tag, tags_of
@@ -77,7 +77,7 @@ def look_at(
 
 def readable_recordings(source: Source, reading: Reading, allowance: Allowance) -> list[Recording]:
     """Return the recordings of all files that can be used, to be cut together."""
-    named = named_recordings(source, reading.table)
+    named = files_to_read(source, reading)
     files = FilesToRead(named, tags_of(source, named, reading), named)
     recordings: dict[str, list[Recording]] = {}
     outlines = look_at(files, reading, allowance, on_recordings=recordings.__setitem__)

@@ -16,7 +16,11 @@ import numpy as np
 from dicot.core.errors import DicotWarning, InputError, UnusedKeysWarning, listed, naming
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
+from dicot.data.devices import files_by_device, joined_files
 from dicot.data.edf import read_edf
+from dicot.data.filenames import stem_of as stem_of
+from dicot.data.filenames import suffix_of as suffix_of
+from dicot.data.joining import join_devices, reading_of_device
 from dicot.data.labelcolumns import check_lacking, with_one_label
 from dicot.data.labels import is_number
 from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
@@ -144,16 +148,6 @@ READERS: dict[str, Reader] = {
 }
 
 
-def suffix_of(path: PurePath) -> str:
-    """Return the end of a file's name that says its kind, in small letters."""
-    return ".csv.gz" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
-
-
-def stem_of(path: PurePath) -> str:
-    """Return a file's name without the end that says its kind."""
-    return path.name[: len(path.name) - len(suffix_of(path))]
-
-
 def known_suffixes(kind: str) -> list[str]:
     """List the suffixes of files that can hold "recordings", or "cases"."""
     return [suffix for suffix, reader in READERS.items() if getattr(reader, kind) is not None]
@@ -185,6 +179,8 @@ def _reader(path: Path, kind: str) -> Callable[[Path, Reading], Any]:
 
 def read_file(path: Path, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
     """Read all recordings of a file, named after it: one, or one for each group. `tag` is what names and tables say."""
+    if reading.join is not None:
+        return _read_joined(path, reading, tag)
     read = _reader(path, "recordings")
     own = reading.replace(**dict.fromkeys(tag.told)) if tag.told else reading
     with naming(path):
@@ -193,6 +189,20 @@ def read_file(path: Path, reading: Reading, tag: Tag = NOTHING) -> list[Recordin
             if (name := getattr(reading, role)) in parts.held:
                 raise InputError(f"{role}={name!r} is {where}, and a column of the file as well. Rename one of them.")
         return tag.put_on(recordings_of(stem_of(path), parts, own), reading)
+
+
+def _read_joined(lead: Path, reading: Reading, tag: Tag) -> list[Recording]:
+    """Read the recordings of several devices, of which one file is named, as one."""
+    own = reading.replace(**dict.fromkeys(tag.told))
+    recordings = {}
+    for device, path in files_by_device(lead, reading).items():
+        of_device = read_file(path, reading_of_device(device, own, column_names(path)))
+        if len(of_device) > 1:
+            raise InputError(f"{path} holds {len(of_device)} recordings, so it cannot be joined with another device's.")
+        recordings[device] = of_device[0]
+    with naming(lead):
+        joined = join_devices(stem_of(lead), recordings, own)
+    return tag.put_on([joined], reading)
 
 
 def read_case_file(path: Path, reading: Reading) -> dict[str, Content]:
@@ -237,6 +247,12 @@ def named_recordings(source: Source, table: str | None = None) -> dict[str, Path
     or found.
     """
     return by_name(below_named(source, table))
+
+
+def files_to_read(source: Source, reading: Reading) -> dict[str, Path]:
+    """List the files of recordings by name; of those that are joined from several devices the file of the first."""
+    named = named_recordings(source, reading.table)
+    return named if reading.join is None else joined_files(named, reading)
 
 
 def below_named(source: Source, table: str | None = None) -> list[tuple[Path, PurePath]]:
@@ -354,7 +370,7 @@ def read_recordings(source: Source, reading: Reading | None = None, **options: A
     reading : how they are read; `options` are fields of it, which win
     """
     how = (reading or Reading()).replace(**options)
-    files = named_recordings(source, how.table)
+    files = files_to_read(source, how)
     tags = tags_of(source, files, how)
     recordings: list[Recording] = []
     for name, file in files.items():

@@ -38,6 +38,7 @@ CUTTING = (
     "gap",
     "keep_tail",
     "names",
+    "join",
     "table",
     "table_unit",
 )
@@ -80,6 +81,7 @@ class Reading:
     header: bool | None = None  # of a .csv with one case per row: whether the first row holds names; None: look
     layout: str = "nct"  # or "ntc", of cases in an .npz or .npy
     names: str | None = None  # of recordings, "{activity}_{subject}_{trial}": label and group may name its fields
+    join: str | None = None  # the field of names that tells devices whose recordings of the same time become one
     table: str | None = None  # the .csv of labels of recordings or their ranges; "" for none, also if one is found
     table_unit: str | None = None  # of start and end in that table: "s", "ms", "us", "ns", or "steps" for time steps
 
@@ -94,6 +96,7 @@ class Reading:
             if not problems[-1] and field.name in ("rate", "gap") and value is not None:
                 value = float(min(value, sys.float_info.max))
             object.__setattr__(self, field.name, int(value) if isinstance(value, np.integer) else value)
+        problems.append(self._problem_of_join())
         if any(problems):
             raise InputError(" ".join(filter(None, problems)))
 
@@ -101,6 +104,18 @@ class Reading:
         """Return a reading with some fields changed."""
         _refuse_unknown(changes)
         return replace(self, **changes)
+
+    def _problem_of_join(self) -> str:
+        """Say why files of several devices cannot be joined; nothing where they can, or nobody asks for it."""
+        if self.join is None:
+            return ""
+        fields = NamePattern(self.names).fields if isinstance(self.names, str) else ()
+        if self.join not in fields or len(fields) < 2:
+            example = f"'{{subject}}_{{{self.join}}}'"
+            return f"join={self.join!r} must be a field of names, beside another one: --names {example}."
+        if self.join in (self.label, self.group):
+            return f"{self.join!r} cannot be label or group too: a joined recording has all of them. Leave one out."
+        return ""
 
     @property
     def even(self) -> bool:

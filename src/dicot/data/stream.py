@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, final
@@ -17,7 +17,7 @@ from dicot.data.coverage import SHORT, Coverage
 from dicot.data.cutting import Cut, CutPlan, LeftOut, warn_of_short, warn_of_uneven
 from dicot.data.labels import as_text
 from dicot.data.looking import Common, FilesToRead, has_missing, look_at, settled, warn_of_bad_files
-from dicot.data.readers import named_recordings
+from dicot.data.readers import files_to_read
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tags import Tag, tags_of
@@ -54,7 +54,7 @@ class RecordingStream:
         self._kept: dict[str, list[Recording]] = {}
         self._room = _KEPT
         self._with_missing: list[str] = []
-        named = named_recordings(source, reading.table)
+        named = files_to_read(source, reading)
         tags = tags_of(source, named, reading)
         self._source = FilesToRead(only(named, tags), tags, named)
         outlines = look_at(
@@ -155,27 +155,31 @@ class RecordingStream:
 CHEAP = 2**24  # bytes that are hashed in any case; of a larger file the same size and time of change are believed
 
 
-def facts_of(file: Path) -> dict[str, Any]:
-    """Return size, time of change and hash of a file, together with those that it names."""
-    files, size, changed = _state(file)  # before it is read: a file that grows meanwhile is seen to differ later
+def facts_of(file: Path, beside: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return size, time of change and hash of a file, together with those that it names or that are joined with it."""
+    files, size, changed = _state(
+        file, beside
+    )  # before it is read: a file that grows meanwhile is seen to differ later
     whole = hashlib.sha256()
     for one in files:
         with naming(file), one.open("rb") as opened:
             whole.update(hashlib.file_digest(opened, "sha256").digest())
-    return {"file": str(file.resolve()), "bytes": size, "changed": changed, "sha256": whole.hexdigest()}
+    facts = {"file": str(file.resolve()), "bytes": size, "changed": changed, "sha256": whole.hexdigest()}
+    return {**facts, "beside": [str(path.resolve()) for path in beside]} if beside else facts
 
 
 def is_as_before(file: Path, facts: dict[str, Any]) -> bool:
     """Tell whether a file holds what it did; where only its size is known, that decides."""
-    _, size, changed = _state(file)
+    beside = [Path(path) for path in facts.get("beside", ())]
+    _, size, changed = _state(file, beside)
     believed = facts.get("sha256") is None or (size > CHEAP and changed == facts.get("changed"))
-    return bool(size == facts["bytes"] and (believed or facts_of(file)["sha256"] == facts["sha256"]))
+    return bool(size == facts["bytes"] and (believed or facts_of(file, beside)["sha256"] == facts["sha256"]))
 
 
-def _state(file: Path) -> tuple[list[Path], int, int]:
+def _state(file: Path, beside: Sequence[Path]) -> tuple[list[Path], int, int]:
     """Return the files that a recording is read from, as a WFDB header names them, their size and time of change."""
     with naming(file):
-        files = [file, *(wfdb_signal_files(file.with_suffix("")) if file.suffix.lower() == ".hea" else [])]
+        files = [file, *(wfdb_signal_files(file.with_suffix("")) if file.suffix.lower() == ".hea" else []), *beside]
         found = [one.stat() for one in files]
     return files, sum(one.st_size for one in found), max(one.st_mtime_ns for one in found)
 
@@ -184,7 +188,10 @@ def are_facts(entry: Any) -> bool:
     """Tell whether what a file says of another is whole; older ones have neither time nor hashes."""
     texts = dict.fromkeys(("sha256", "windows", "told"), str | None)
     kinds = {"file": str, "bytes": int, "changed": int | None, **texts}
-    return isinstance(entry, dict) and all(isinstance(entry.get(key), kind) for key, kind in kinds.items())
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), kind) for key, kind in kinds.items()):
+        return False
+    beside = entry.get("beside", [])
+    return isinstance(beside, list) and all(isinstance(path, str) for path in beside)
 
 
 def windows_hash(windows: Windows | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from dicot.core.errors import DicotWarning, InputError, listed, naming
 from dicot.data.csvfile import open_sheet
+from dicot.data.devices import name_fields
 from dicot.data.labeltable import (
     FILE_COLUMNS,
     Files,
@@ -106,7 +107,7 @@ def tags_of(source: Source, files: Files, reading: Reading) -> dict[str, Tag]:
     called = {role: getattr(reading, role) or role for role in ("label", "group")}
     tags: dict[str, Tag] = {}
     if reading.names is not None:
-        tags = _by_name(files, called, NamePattern(reading.names))
+        tags = _by_name(files, called, reading)
     if (path := find_table(source, reading.table)) is None:
         return tags
     with naming(path):
@@ -121,13 +122,17 @@ def tags_of(source: Source, files: Files, reading: Reading) -> dict[str, Tag]:
     return tags
 
 
-def _by_name(files: Files, called: Mapping[str, str], pattern: NamePattern) -> dict[str, Tag]:
-    found = {name: pattern.fields_of(name) for name in files}
+def _by_name(files: Files, called: Mapping[str, str], reading: Reading) -> dict[str, Tag]:
+    pattern = NamePattern(str(reading.names))
+    if reading.join is None:
+        found = {name: pattern.fields_of(name) for name in files}
+    else:  # the name of a joined recording lacks the device
+        found = {name: name_fields(Path(file), reading) for name, file in files.items()}
     if lost := [str(files[name]) for name, fields in found.items() if fields is None]:
         said = f"{len(lost)} of {len(files)} files are not called like {pattern.text!r}: {listed(lost)}."
         raise InputError(f"{said} Correct the pattern (--names), or rename these files.")
     told = {role: f"a field of {pattern.text!r}" for role, name in called.items() if name in pattern.fields}
-    if not told:
+    if not told and reading.join is None:
         said = f"Say which field of {pattern.text!r} is the label or the group, such as label={pattern.fields[0]!r}"
         warnings.warn(f"{said} (--label). None is used.", DicotWarning, stacklevel=3)
     own = {name: (fields or {}).get for name, fields in found.items()}

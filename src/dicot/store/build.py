@@ -110,6 +110,8 @@ def build_corpus(
     allowance = Allowance(bad_files=skip_damaged) if allowance is None else allowance
     skip_damaged = skip_damaged or allowance.bad_files
     check_writable(folder, folder=True)
+    if reading.join is not None:
+        raise InputError("A corpus is built file by file, so join= is not for it. Leave it out, or use `dicot embed`.")
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     found = find_sources(given, reading.table)
     tags = tags_of([one for one in given if SCHEME not in str(one)], {one.name: one.file for one in found}, reading)

@@ -27,8 +27,9 @@ from dicot.data.allowance import Allowance
 from dicot.data.cases import Array, blocks
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import LeftOut, no_window
+from dicot.data.devices import files_beside
 from dicot.data.looking import warn_of_bad_files
-from dicot.data.readers import file_name_of, named_recordings
+from dicot.data.readers import file_name_of, files_to_read
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.data.tags import tags_of, told_of
@@ -162,7 +163,7 @@ def embed_recordings(
             stream = RecordingStream(
                 data,
                 reading,
-                only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags), allowance),
+                only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags), allowance, reading),
                 known=like if held is None else (held.channels or (), held.rate),
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
                 allowance=allowance,
@@ -239,7 +240,7 @@ def is_current(
     if held.kind == "name":
         return held.options == dict(options)
     reading, before = Reading(**options), held.recordings
-    named = named_recordings(data, reading.table)
+    named = files_to_read(data, reading)
     if Reading.from_dict(held.options) != reading or before.keys() - named.keys():
         return False
     told = told_of(tags_of(data, named, reading))
@@ -266,7 +267,7 @@ def lost_by_renewal(held: MadeOf, model: str, data: Source, options: Mapping[str
         before = ", ".join(f"{key}={was.get(key)}" for key in differing)
         after = ", ".join(f"{key}={now.get(key)}" for key in differing)
         return f"was made with {before}; now {after}"
-    named = named_recordings(data, reading.table)
+    named = files_to_read(data, reading)
     if gone := sorted(held.recordings.keys() - named.keys()):
         return f"has windows of {listed(gone)}, which {data} does not hold any more"
     tags = told_of(tags_of(data, named, reading))
@@ -334,6 +335,7 @@ def _new_files(
     facts: Facts,
     told: Mapping[str, str],
     allowance: Allowance,
+    reading: Reading,
 ) -> dict[str, Path]:
     """Return the files that hold something new, under whatever name, and put what they hold into `facts`."""
     by_file = {entry["file"]: name for name, entry in before.items()}
@@ -347,7 +349,8 @@ def _new_files(
             if told.get(name) != before[name].get("told"):
                 raise InputError(f"{file} has another label or group than when {out} was made. {AGAIN}")
             continue
-        facts_now = None if as_before is None else allowance.attempt(name, file, partial(facts_of, file))
+        beside = files_beside(file, reading)
+        facts_now = None if as_before is None else allowance.attempt(name, file, partial(facts_of, file, beside))
         if facts_now is None:  # cannot be opened; what was embedded of it before stays
             continue
         facts[name] = facts_now | ({"told": told[name]} if name in told else {})

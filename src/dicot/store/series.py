@@ -14,7 +14,7 @@ from dicot.data.cases import MISSING, Array
 from dicot.data.collection import Windows
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
-from dicot.data.readers import file_name_of, named_recordings, read_named
+from dicot.data.readers import file_name_of, files_to_read, read_named
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
 from dicot.data.stream import RecordingStream, is_as_before
@@ -94,7 +94,8 @@ def series_of(
     if made is None:  # by the dicot.toml beside the recordings
         kept = read_toml(toml_of(str(data)))
         made = MadeOf("recordings", (), kept, rate=kept.get("rate"))
-    series = RecordedSeries(known, made.files if data is None else named_recordings(data), made, options, rate, what)
+    files = made.files if data is None else files_to_read(data, Reading(**made.options))
+    series = RecordedSeries(known, files, made, options, rate, what)
     if not series.channels:
         raise AbsentSeriesError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
     return series
@@ -282,7 +283,7 @@ def _case_series(known: Vectors, data: str | Path | None, options: Mapping[str, 
 
 def windows_like(made: MadeOf, path: Path) -> Windows:
     """Cut a recording that is not among the vectors as theirs were: same channels, rate, window and stride."""
-    nothing = {"label": None, "group": None, "names": None, "table": ""}
+    nothing = {"label": None, "group": None, "names": None, "join": None, "table": ""}
     how = {"channels": made.channels, "window": made.n_times, "stride": made.stride, "resample": made.rate is not None}
     reading = Reading.from_dict(made.options).replace(**nothing, **how)
     stream = RecordingStream(path, reading, known=(made.channels or (), made.rate))
