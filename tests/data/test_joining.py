@@ -178,7 +178,7 @@ def test_the_command_line_joins_and_says_how_where_nobody_asked(folder: Path, tm
 
 
 def test_nobody_is_told_to_join_what_is_of_one_kind() -> None:
-    alike = dict.fromkeys(["ann_phone", "ann_watch", "bob_phone", "bob_watch"], ["x"])
+    alike = {name: ["x"] for name in ["ann_phone", "ann_watch", "bob_phone", "bob_watch"]}
     assert join_advice(alike) == ""
     assert join_advice({"ann_phone": ["x"], "bob_watch": ["y"], "cid_phone": ["x"]}) == "", "nobody has two"
     folders = {"phone/ann": ["x"], "watch/ann": ["y"], "phone/bob": ["x"], "watch/bob": ["y"]}
