@@ -183,3 +183,21 @@ def test_nobody_is_told_to_join_what_is_of_one_kind() -> None:
     assert join_advice({"ann_phone": ["x"], "bob_watch": ["y"], "cid_phone": ["x"]}) == "", "nobody has two"
     folders = {"phone/ann": ["x"], "watch/ann": ["y"], "phone/bob": ["x"], "watch/bob": ["y"]}
     assert "--names '{device}/{subject}' --join device" in join_advice(folders)
+
+
+def test_a_model_fitted_on_joined_channels_finds_them_by_their_names(folder: Path) -> None:
+    named = ("watch.heart", "phone.x")
+    (ann, _) = read_recordings(folder, channels=named, **JOINED)
+    assert ann.channels == named
+    (ann, _) = read_recordings(folder, channels=("x",), **JOINED)
+    assert ann.channels == ("phone.x", "watch.x")
+
+
+def test_bursts_of_a_device_are_averaged_before_it_is_joined(tmp_path: Path) -> None:
+    phone(tmp_path / "ann_phone.csv")
+    times = np.repeat(np.arange(0, 20, 0.1), 4)
+    write(tmp_path / "ann_watch.csv", times, {"heart": wave(times)})
+    with pytest.raises(InputError, match=r"ann_watch.csv: 600 of 800 rows share their time stamp"):
+        read_recordings(tmp_path, **JOINED)
+    (ann,) = read_recordings(tmp_path, duplicates="mean", **JOINED)
+    assert ann.n_merged == 600 and ann.rate == PHONE_RATE

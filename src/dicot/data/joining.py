@@ -22,9 +22,7 @@ def reading_of_device(device: str, reading: Reading, columns: Sequence[str]) -> 
     start = device + SEPARATOR
     own = tuple(channel.removeprefix(start) for channel in reading.channels or () if channel.startswith(start))
     plain = tuple(channel for channel in reading.channels or () if not columns or channel in columns)
-    # A label that only one of the devices has is that of all.
-    label = reading.label if not columns or reading.label in columns else None
-    return reading.replace(join=None, names=None, channels=own or plain or None, label=label, rate=None)
+    return reading.replace(join=None, names=None, channels=own or plain or None, rate=None)
 
 
 def join_devices(name: str, recordings: Mapping[str, Recording], reading: Reading) -> Recording:
@@ -63,6 +61,9 @@ def join_devices(name: str, recordings: Mapping[str, Recording], reading: Readin
         units=tuple(units) if any(units) else (),
         n_merged=sum(one.n_merged for one in recordings.values()),
         remarks=tuple(remark for one in recordings.values() for remark in one.remarks),
+        # A label that only one of the devices has is that of all.
+        lacking=tuple(name for name in lead.lacking if all(name in one.lacking for one in recordings.values())),
+        columns=tuple(dict.fromkeys(column for one in recordings.values() for column in one.columns)),
     )
     return _in_order(joined, reading.channels)
 
