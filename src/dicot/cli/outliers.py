@@ -43,6 +43,10 @@ def outliers(
     normal windows that lie at least as far out. Whole groups are held out, or else recordings, where there are enough:
     then a p-value is larger by how much these differ, so that --alarm holds roughly for new ones too.
     """
+    if reference is not None and normal:
+        raise WrongCallError("--reference names a file of normal windows, and --normal some of VECTORS. Give one.")
+    if labels is not None and not normal:
+        raise WrongCallError("--labels is for conditions such as --normal 'label!=fall'. Give one, or leave it out.")
     check_inputs("vectors", vectors, reference)
     check_inputs("file", labels)
     check_outputs(out, plot, overwrite=overwrite, inputs=(vectors, reference, labels))
@@ -59,10 +63,6 @@ def outliers(
     if out is not None:
         check_out(out, TABLES)
     check_plot(plot, data if plot else None)
-    if reference is not None and normal:
-        raise WrongCallError("--reference names a file of normal windows, and --normal some of VECTORS. Give one.")
-    if labels is not None and not normal:
-        raise WrongCallError("--labels is for conditions such as --normal 'label!=fall'. Give one, or leave it out.")
     allowance = opt.leaving_out(strict)
     by = judged(features, vectors, read_vectors(vectors, finite=True), data, allowance)
     known, kind, levels = by.known, by.kind, by.levels

@@ -35,6 +35,8 @@ def segment(
     Without labels: where the vectors change; stretches that are alike get the same cluster number. With labels or a
     head: by the classifier's probabilities along time, without stretches that are shorter than --least.
     """
+    if labels is not None and head is not None:
+        raise WrongCallError("--labels and --head both say what the labels are. Give one of them.")
     check_inputs("vectors", vectors)
     check_inputs("file", labels)
     check_inputs("classifier", head)
@@ -51,8 +53,6 @@ def segment(
     check_out(out, TABLES)
     with opt.checking_options():
         seconds = seconds_of(least, "--least")
-    if labels is not None and head is not None:
-        raise WrongCallError("--labels and --head both say what the labels are. Give one of them.")
     if head is not None and features not in (None, VECTOR):
         raise WrongCallError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
     told = labels or head
