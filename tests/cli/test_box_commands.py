@@ -1,5 +1,6 @@
 """Without a model: from a folder to vectors and a map, and a model of one's own as the one in the box."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -132,6 +133,7 @@ def test_the_preset_without_training_stands_beside_rivals_and_controls() -> None
 def test_best_says_what_it_decides_and_why(tmp_path: Path) -> None:
     few = dicot("pretrain", "ItalyPowerDemand", "--preset", "best", "--out", tmp_path / "few", "--device", "cpu")
     assert "fewer than 500 cases are too few to learn from, so it is instant" in few
+    assert re.search(r"fitted in \d+\.\d s, nothing was trained", few) and "trained: 0.0 s" not in few
     np.savez(tmp_path / "many.npz", X=np.random.default_rng(0).normal(size=(500, 1, 16)))
     words = ["pretrain", tmp_path / "many.npz", "--preset", "best", "--out", tmp_path / "many", "--device", "cpu"]
     said = dicot(*words, "--minutes", 0.001)

@@ -28,7 +28,7 @@ def test_recordings_are_shown_and_windows_suggested(tmp_path: Path) -> None:
     line = next(line for line in said.splitlines() if "a.csv" in line)
     assert [cell.strip() for cell in line.split("│")[1:7]] == ["a.csv", "1,000", "0:00:20", "50", "0", "0.0%"]
     assert "2 channel(s): x, y" in said and "repeat" in said
-    assert f"Next: dicot pretrain {tmp_path} --window " in said
+    assert f"Next: dicot explore {tmp_path} --window " in said
     assert "1 channel(s): y" in dicot("inspect", tmp_path / "a.csv", "--channels", "y")
 
 
@@ -124,7 +124,7 @@ def test_a_toml_beside_the_recordings_keeps_commands_short(tmp_path: Path) -> No
     for name in ("monday", "tuesday"):
         write(folder / f"{name}.csv")
     said = dicot("inspect", folder, "--channels", "y", "--write")
-    assert f"Wrote {folder / 'dicot.toml'}" in said and f"Next: dicot pretrain {folder} --out model" in said
+    assert f"Wrote {folder / 'dicot.toml'}" in said and f"Next: dicot explore {folder}\n" in said
     with pytest.raises(InputError, match=r"dicot\.toml is there already. Say --overwrite"):
         dicot("inspect", folder, "--write")
     assert "of y at 50 per second" in dicot("pretrain", folder, "--out", model, *SMALL)

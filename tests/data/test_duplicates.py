@@ -81,7 +81,7 @@ def test_inspect_says_what_is_alike_once_and_names_what_is_no_recording(tmp_path
 
     said = " ".join(dicot("inspect", pattern, "--duplicates", "mean").split())
     assert "1,770 of 2,360 rows, in 20 recording(s), share their time stamp" in said
-    assert f"Next: dicot pretrain '{pattern}'" in said and "--duplicates mean" in said
+    assert f"Next: dicot explore '{pattern}'" in said and "--duplicates mean" in said
 
 
 def test_recordings_are_told_by_what_they_hold_and_not_by_their_number(tmp_path: Path) -> None:

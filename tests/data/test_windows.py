@@ -14,6 +14,7 @@ from dicot.data.collection import Windows, check_collection
 from dicot.data.labels import labelled
 from dicot.data.preparation import Preparation
 from dicot.data.splits import Split, with_policies
+from dicot.model.estimator import TimeSeriesEmbedder
 
 NAN = np.nan
 
@@ -276,3 +277,16 @@ def test_a_case_without_any_value_of_a_channel_is_refused() -> None:
     fitted, _ = Preparation(missing="interpolate").fit(x[:4])
     with pytest.raises(InputError, match=r"case 4 \(channel 1\)"):
         list(fitted.apply(x))
+
+
+def test_errors_about_policies_say_what_to_write_for_an_estimator_and_a_command() -> None:
+    gaps = np.ones((3, 2, 8))
+    gaps[1, 0, 3] = np.nan
+    with pytest.raises(InputError) as missing:
+        Windows.from_array(gaps)
+    assert 'prepare={"missing": "interpolate"}' in str(missing.value)
+    assert "--set missing=interpolate" in str(missing.value)
+    TimeSeriesEmbedder(prepare={"missing": "interpolate"}, device="cpu").fit(gaps + np.arange(3)[:, None, None])
+    with pytest.raises(InputError) as unequal:
+        Windows.from_array([np.ones((1, 5)), np.ones((1, 6))])
+    assert 'prepare={"unequal": "pad"}' in str(unequal.value) and "--set unequal=pad" in str(unequal.value)

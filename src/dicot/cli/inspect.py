@@ -134,14 +134,14 @@ def _say_problems(kinds: "Kinds") -> None:
 
 
 def _say_next(sources: list[str], said: "opt.Settings", kinds: "Kinds", options: list[str]) -> None:
-    """Print the command that comes next: the same with the setting that was missing, or the training."""
+    """Print the command that comes next: the same with the setting that was missing, or the map."""
     if kinds.settings:
         missing = opt.Settings([f"{name}={value}" for name, value in kinds.settings.items()])
         words = ["dicot", "inspect", *sources, *said.words(said.texts), *missing.words(kinds.settings)]
         typer.echo(f"Next: {shlex.join(words)}")
     elif kinds.readable:
-        words = ["dicot", "pretrain", *sources[:1], *options]
-        typer.echo(f"Next: {shlex.join(words)} --out model")
+        words = ["dicot", "explore", *sources[:1], *options]
+        typer.echo(f"Next: {shlex.join(words)}")
 
 
 def _show_rows(rows: "Sequence[Inspected]") -> None:

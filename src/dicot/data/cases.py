@@ -159,6 +159,12 @@ def resample(case: Array, length: int) -> Array:
     return out.reshape(*case.shape[:-1], length)
 
 
+def how_to_set(name: str, value: str) -> str:
+    """Say how a policy for cases is set: of an estimator, where cases are made or loaded, and of a command."""
+    estimator = f'prepare={{"{name}": "{value}"}} of an estimator'
+    return f'{estimator}, {name}="{value}" of Windows and load, --set {name}={value} of a command'
+
+
 def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
     """Return the length all cases get, or raise an error that names the cases that cannot get it."""
     lookup(UNEQUAL, policy, "policy for unequal length")
@@ -171,7 +177,7 @@ def target_length(lengths: Array, policy: str, length: int | None = None) -> int
         raise InputError(
             f"The cases have {least if least == most else f'{least} to {most}'} time steps, and must have one length"
             f"{asked}; NaN in all channels at the end of a case counts as padding. "
-            'Set unequal="pad", "crop" or "resample".'
+            f"Pad, crop or resample them: {how_to_set('unequal', 'pad')}."
         )
     if (policy == "pad" and most > wanted) or (policy == "crop" and least < wanted):
         wrong = lengths > wanted if policy == "pad" else lengths < wanted
@@ -205,10 +211,12 @@ def zero(case: Array) -> Array:
 MISSING: dict[str, Callable[[Array], Array]] = {"error": lambda case: case, "interpolate": interpolate, "zero": zero}
 
 
-NO_VALUE = (
-    '{} has no value at all in {}, and missing="interpolate" has nothing to fill it in from. Leave out the file, or '
-    'the channel with channels= (--channels), or set missing="zero".'
-)
+def no_value(what: str, where: str) -> InputError:
+    """Return the error for a channel that cannot be interpolated."""
+    return InputError(
+        f"{what} has no value at all in {where}, and there is nothing to fill it in from. Leave out the file, or the "
+        f"channel with channels= (--channels), or take zeros: {how_to_set('missing', 'zero')}."
+    )
 
 
 @dataclass(frozen=True, eq=False)

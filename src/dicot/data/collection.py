@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.data.allowance import Allowance
-from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
+from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, how_to_set, name_cases
 from dicot.data.conversion import convert
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
@@ -323,4 +323,6 @@ def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
     """Say so when cases have more channels than time steps: few do, and most that seem to have their axes swapped."""
     if layout == "nct" and n_channels > n_times:
         said = f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}."
-        warnings.warn(f'{said} If time comes before channels, set layout="ntc".', DicotWarning, stacklevel=3)
+        warnings.warn(
+            f"{said} If time comes before channels: {how_to_set('layout', 'ntc')}.", DicotWarning, stacklevel=3
+        )

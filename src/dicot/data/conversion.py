@@ -145,7 +145,7 @@ def convert(
         if len(short):
             raise InputError(
                 f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
-                'Set unequal="pad", "crop" or "resample", or replace these values.'
+                f"Pad, crop or resample: {of_cases.how_to_set('unequal', 'pad')}. Or replace these values."
             )
     return at_length(plain, unequal, of_cases.target_length(plain.lengths, unequal, length))
 
@@ -187,10 +187,10 @@ def _survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Convers
     if missing == "error" and gaps.any():
         raise InputError(
             f"X contains NaN in {name_cases(np.flatnonzero(gaps))}. "
-            'Set missing="interpolate" or missing="zero", or remove the missing values.'
+            f"Interpolate them, or take zeros: {of_cases.how_to_set('missing', 'interpolate')}. Or remove them."
         )
     if dead and missing == "interpolate":
-        raise InputError(of_cases.NO_VALUE.format("X", _named(dead)))
+        raise of_cases.no_value("X", _named(dead))
     return Conversion(cases, lengths, gaps, np.arange(len(cases)), int(lengths.max()), missing=missing, scale=scale)
 
 
@@ -204,7 +204,8 @@ def _refuse_extreme(places: list[Place], largest: float, when: str = "") -> None
     if places:
         raise InputError(
             f"X contains inf or values {when}beyond ±{largest:.0e} in {_named(places)}, more than a network can sum "
-            'in float32. Remove or clip these values, or, if all are like that, set scale="dataset".'
+            "in float32. Remove or clip these values, or, if all are like that, scale them: "
+            f"{of_cases.how_to_set('scale', 'dataset')}."
         )
 
 

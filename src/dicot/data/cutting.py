@@ -21,7 +21,7 @@ from dicot.core.errors import (
 )
 from dicot.data import timestamps
 from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging, resampled_lengths
-from dicot.data.cases import MISSING, NO_VALUE, Array, to_array, to_cases
+from dicot.data.cases import MISSING, Array, no_value, to_array, to_cases
 from dicot.data.clocks import Remark, remark_sentences
 from dicot.data.conversion import convert
 from dicot.data.devices import join_advice
@@ -123,7 +123,8 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         raise InputError(
             f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
             f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
-            f'{np.argmax(lost[channel])}. Set missing="interpolate" or "zero", or remove these rows.'
+            f'{np.argmax(lost[channel])}. Fill them in: --set missing=interpolate, or in Python missing="interpolate" '
+            'of Windows; or "zero". Or remove these rows.'
         )
     longest, timed = recording.n_times, recording.times is not None
     if recording.times is not None:
@@ -481,7 +482,7 @@ def _filled(track: Recording, run: slice, missing: str) -> Array:
     values = MISSING[missing](values)
     if len(dead := np.flatnonzero(np.isnan(values[:, 0]))):  # all else is filled in
         when = "" if track.times is None else f" from {track.times[run][0]:g} to {track.times[run][-1]:g} s"
-        raise InputError(NO_VALUE.format(f"Recording {track.name!r}", f"channel {track.channels[dead[0]]!r}{when}"))
+        raise no_value(f"Recording {track.name!r}", f"channel {track.channels[dead[0]]!r}{when}")
     return values
 
 

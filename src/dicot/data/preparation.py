@@ -44,7 +44,7 @@ class Preparation:
         if self.scale is None and cases.dtype is np.float64:
             warnings.warn(
                 "The values of a channel differ by less than float32 can tell apart at their size. "
-                'Set scale="dataset", or subtract what they have in common.',
+                'Set prepare={"scale": "dataset"}, or subtract what they have in common.',
                 DicotWarning,
                 stacklevel=4,  # of whoever called an estimator's fit
             )

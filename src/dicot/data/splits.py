@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, WindowLengthWarning, listed, naming
-from dicot.data.cases import Array, Policies, RawCases, Scale, name_cases, target_length, to_cases, true_lengths
+from dicot.data.cases import (
+    Array,
+    Policies,
+    RawCases,
+    Scale,
+    how_to_set,
+    name_cases,
+    target_length,
+    to_cases,
+    true_lengths,
+)
 from dicot.data.collection import Windows, check_collection, keep_identity, segments_under
 from dicot.data.conversion import at_length, look
 from dicot.data.labels import as_text, check_groups, check_labels, labelled, name_of_groups
@@ -68,7 +78,7 @@ def check_split(
     if (first := checked[0].shape[1:]) != (last := checked[-1].shape[1:]):
         raise InputError(
             f"Training and test cases must have one shape (channels, time); got {first} and {last}. "
-            'For another length set unequal="pad", "crop" or "resample".'
+            f"Pad, crop or resample them: {how_to_set('unequal', 'pad')}."
         )
     if scale is not None:
         scale = Scale.fit(checked[0].x) if scale == "dataset" else scale

@@ -89,7 +89,7 @@ class Compression:
         if not mean.isfinite().all():
             raise InputError(
                 f"The embeddings of {int((~x.isfinite().all(dim=1)).sum())} training case(s) are not finite, so that "
-                'nothing can be fitted on them. Clip the values, or fit with scale="dataset".'
+                'nothing can be fitted on them. Clip the values, or fit with prepare={"scale": "dataset"}.'
             )
         spread = deviation > NO_SPREAD * mean.abs()
         if not spread.any():
