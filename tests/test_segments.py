@@ -98,10 +98,26 @@ def test_the_command_writes_a_table_and_refuses_what_cannot_be(tmp_path: Path) -
     np.savez(tmp_path / "bare.npz", X=x)
     for words, message in (
         ([vectors, "--least", "soon"], "--least takes a time such as 5s"),
-        ([vectors, "--labels", "a.csv", "--head", head], "Give one of them"),
+        ([vectors, "--labels", tmp_path / "l.csv", "--head", head], "Give one of them"),
         ([vectors, "--head", head, "--clusters", 2], "Leave it out"),
         ([tmp_path / "bare.npz"], "does not say recording, start and end"),
     ):
         with pytest.raises(InputError, match=message):
             dicot("segment", *words, "--out", out, "--overwrite")
     assert out.read_bytes() == before
+
+
+def test_without_a_rate_stretches_are_counted_in_time_steps(tmp_path: Path) -> None:
+    folder, vectors, out = tmp_path / "recordings", tmp_path / "v.npz", tmp_path / "s.csv"
+    folder.mkdir()
+    values = np.random.default_rng(0).normal(size=2000).cumsum()
+    (folder / "a.csv").write_text("x\n" + "\n".join(f"{value:.4f}" for value in values))
+    dicot("embed", "dicot-base", folder, "--window", 64, "--out", vectors, "--device", "cpu")
+    said = dicot("segment", vectors, "--out", out, "--features", "vector")
+    assert "time steps" in said and "seconds" not in said
+    assert (pd.read_csv(out)["windows"] > 1).all()
+    with pytest.raises(InputError, match="--least 5s is a time.*--least 256"):
+        dicot("segment", vectors, "--out", out, "--overwrite", "--least", "5s")
+    dicot("segment", vectors, "--out", out, "--overwrite", "--features", "vector", "--least", "640")
+    table = pd.read_csv(out)
+    assert (table["end"] - table["start"] >= 640).all()

@@ -10,7 +10,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.data import Reading, inspect_recordings, suggest_windows
-from dicot.data.reading import read_toml, seconds_text, time_steps, toml_of
+from dicot.data.reading import read_toml, seconds_of, seconds_text, time_steps, toml_of
 
 WHOLE: dict[str, Any] = {
     "window": "2.56s",
@@ -64,6 +64,14 @@ def test_strides(stride: str | int, steps: int) -> None:
 def test_times_as_text(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
     assert time_steps(text, 1e5) == pytest.approx(seconds * 1e5, rel=1e-2)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1d", 86_400), ("7d", 604_800), ("2w", 1_209_600), ("24h", 86_400)])
+def test_days_and_weeks_are_times_wherever_one_is_asked_for(text: str, seconds: int) -> None:
+    assert seconds_of(text, "--least") == seconds
+    assert time_steps(text, 1 / 60) == seconds // 60
+    assert time_steps(text, 1 / 60, 10**6) == seconds // 60
+    assert Reading(window=text, stride=text).steps(1 / 60)[0] == seconds // 60
 
 
 def test_a_toml_says_what_a_reading_holds(tmp_path: Path) -> None:

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
 
 
+LEAST_HELP = "Least length of a stretch, such as 5s, the default; in time steps where no rate is known."
+
+
 def segment(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet for the stretches.")],
-    least: Annotated[str, typer.Option(help="How long a stretch is at least, such as 5s.")] = "5s",
+    least: Annotated[str | None, typer.Option(help=LEAST_HELP)] = None,
     labels: Annotated[Path | None, typer.Option(help="A file of labels: stretches get one of these.")] = None,
     head: Annotated[Path | None, typer.Option(help="What `dicot classify --save` wrote, in place of labels.")] = None,
     features: opt.Features = None,
@@ -42,8 +45,10 @@ def segment(
     check_inputs("classifier", head)
     check_outputs(out, overwrite=overwrite, inputs=(vectors, labels, head))
 
+    import numpy as np
+
     from dicot.core.errors import naming
-    from dicot.data.reading import seconds_of
+    from dicot.data.reading import least_time, seconds_of
     from dicot.model.fewlabels import FewLabelClassifier, Head
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.features import LEVELS, VECTOR
@@ -52,7 +57,7 @@ def segment(
 
     check_out(out, TABLES)
     with opt.checking_options():
-        seconds = seconds_of(least, "--least")
+        seconds_of(least or "5s", "--least")  # before anything is read
     if head is not None and features not in (None, VECTOR):
         raise WrongCallError(f"--head knows vectors only, and --features is {features}. Leave --features out.")
     told = labels or head
@@ -64,6 +69,13 @@ def segment(
     known, kind, levels = seen.known, seen.kind, seen.levels
     with naming(vectors):
         place = known.places()
+    # Vectors of another program have start and end in seconds, and do not say how they were cut.
+    has_rate = known.source is None or known.source.rate is not None
+    with opt.checking_options():
+        shortest = least_time(least, "--least", "5s", has_rate)
+    if shortest is None:  # as long as two windows, which is about what five seconds are
+        shortest = 2.0 * float(np.median(place[2] - place[1]))
+    unit = "seconds" if has_rate else "time steps"
     if head is not None:
         loaded = Head.load(head)
         opt.check_models(head, loaded.model, loaded.n_features, vectors, known)
@@ -78,13 +90,13 @@ def segment(
     with naming(vectors):
         if told is None:
             x, beside = (levels, None) if kind == LEVELS else (known.x, levels)
-            table = cut(x, *place, levels=beside, groups=known.group, least=seconds, clusters=clusters)
+            table = cut(x, *place, levels=beside, groups=known.group, least=shortest, clusters=clusters)
         else:
-            table = segment_labels(p, classes, *place, least=seconds)
+            table = segment_labels(p, classes, *place, least=shortest)
     title = "cluster" if told is None else "label"
     lasting = (table["end"] - table["start"]).groupby(table[title]).agg(["size", "sum"])
     shown = lasting.sort_values("sum", ascending=False, kind="stable").head(20)
-    show_columns({title: shown.index, "stretches": shown["size"], "seconds": shown["sum"].round(1)})
+    show_columns({title: shown.index, "stretches": shown["size"], unit: shown["sum"].round(1)})
     typer.echo(f"{len(known)} windows: {len(table)} stretches, {len(lasting)} {title}(s); judged by: {kind}.")
     write_columns(out, dated(table, known))
     typer.echo(f"Wrote {out}")

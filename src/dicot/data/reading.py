@@ -24,7 +24,7 @@ from dicot.data.timeunits import UNITS
 FILE = "dicot.toml"
 AnyPurePath = TypeVar("AnyPurePath", bound=PurePath)
 Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/*.csv", a file, or a list of these
-_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 _MOST = 2**40  # time steps, more than any recording has
 # Fields that only recordings have.
@@ -221,23 +221,42 @@ def time_steps(value: str | int, rate: float | None, window: int | None = None) 
     if match["unit"] == "%":
         return round(max(1.0, (window or 1) * float(match["number"]) / 100))
     if rate is None:
-        said = f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time)"
-        raise InputError(f"{said}, say rate= (--set rate=50), or give {what} in time steps.")
+        raise InputError(
+            f"{what} {value} needs time stamps or a rate. Name the column of time stamps (--time), say the rate (--set "
+            f"rate=50), or give the {what} in time steps: --{what} 128."
+        )
     steps = float(match["number"]) * _SECONDS[match["unit"]] * rate
     if not 0.5 < steps <= _MOST:
         raise InputError(
-            f"{what}={value!r} is {steps:.3g} time steps at {rate:g} per second. Choose another {what}; if the time "
-            "stamps count milliseconds, say unit='ms'."
+            f"{what} {value} is {steps:.3g} time steps at {rate:g} per second. Choose another {what}; if the time "
+            "stamps count milliseconds, say --set unit=ms."
         )
     return round(steps)
 
 
 def seconds_of(text: str, option: str) -> float:
-    """Return the seconds of a time such as "5s", "500ms" or "1min"; a number alone is seconds."""
+    """Return the seconds of a time such as "5s", "500ms", "1min" or "2d"; a number alone is seconds."""
     match = _LENGTH.fullmatch(text.strip().lower())
     if match is None or (match["unit"] and match["unit"] not in _SECONDS):
-        raise InputError(f"{option} takes a time such as 5s, 500ms or 1min; got {text[:40]!r}.")
+        raise InputError(f"{option} takes a time such as 5s, 500ms, 1min or 2d; got {text[:40]!r}.")
     return float(match["number"]) * _SECONDS.get(match["unit"], 1.0)
+
+
+def least_time(text: str | None, option: str, usual: str, has_rate: bool) -> float | None:
+    """Return the time that an option says, in seconds, or in time steps where no rate is known; None: nobody said any.
+
+    A time with a unit is refused where no rate is known: nobody can tell how many time steps it has.
+    """
+    if has_rate:
+        return seconds_of(text or usual, option)
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise InputError(
+            f"{option} {text[:40]} is a time, and these vectors do not know how many time steps a second has. Give "
+            f"time steps, such as {option} 256, or embed the recordings again with --time or --set rate=50."
+        )
+    return float(text)
 
 
 def seconds_text(seconds: float) -> str:
