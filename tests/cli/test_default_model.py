@@ -156,12 +156,11 @@ def test_a_corpus_is_embedded_by_a_model_of_its_windows(folder: Path) -> None:
 
 
 def test_the_map_has_the_model_of_its_folder(folder: Path) -> None:
-    page = ("--export", "page.html")
-    dicot("explore", folder, "--window", "2s", *page)
+    dicot("explore", folder, "--window", "2s", "--export", "first.html")
     fitted = made_by("walks-vectors.npz")
     assert fitted == model_hash("walks-vectors.model")
-    assert "up to date" in dicot("explore", folder, *page, "--window", "2s")
-    dicot("explore", folder, "--window", "2s", "--model", "dicot-base", *page)
+    assert "up to date" in dicot("explore", folder, "--window", "2s", "--export", "second.html")
+    dicot("explore", folder, "--window", "2s", "--model", "dicot-base", "--export", "third.html", "--overwrite")
     assert made_by("walks-vectors.npz") == model_hash(BOX["dicot-base"])
 
 
