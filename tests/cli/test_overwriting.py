@@ -78,14 +78,21 @@ def test_no_command_replaces_what_is_there(name: str, folder: Path) -> None:
         mine.mkdir()
         kept = mine / "notes.txt"
     kept.write_bytes(MINE)
-    if name == "predict":
-        Path("p.parquet").unlink()
-    if name == "predict, the ranges":
+    if "--append" not in words:
         Path("p.parquet").unlink()
 
     with pytest.raises(InputError, match=rf"{mine}.*--overwrite"):
         dicot(*words)
     assert kept.read_bytes() == MINE
+
+
+def test_a_training_leaves_the_weights_of_another_program_alone(folder: Path) -> None:
+    Path("theirs").mkdir()
+    weights = Path("theirs/model.safetensors")
+    weights.write_bytes(MINE)
+    with pytest.raises(InputError, match=r"theirs/model\.safetensors is there already.*--overwrite"):
+        dicot("pretrain", "cases.npz", "--out", "theirs", "--device", "cpu")
+    assert weights.read_bytes() == MINE
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,13 @@ def check_output_folder(folder: Path | None, *, overwrite: bool) -> None:
     check_writable(folder, folder=True)
 
 
+def check_model_folder(folder: Path, *, overwrite: bool) -> None:
+    """Refuse weights of another program in a folder for a model; a model of dicot is compared with the run itself."""
+    weights = folder / "model.safetensors"
+    if not (folder / "config.json").exists():
+        refuse_existing(weights, overwrite, "choose another folder")
+
+
 def check_data(data: str) -> None:
     """Refuse DATA that are neither there nor known by name."""
     from dicot.data.datasets import DATASETS, is_path

@@ -15,7 +15,7 @@ import typer
 
 from dicot.cli import exitcodes
 from dicot.cli import options as opt
-from dicot.cli.paths import check_data
+from dicot.cli.paths import check_data, check_model_folder
 from dicot.cli.sources import find_source
 from dicot.core.errors import WrongCallError
 from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
@@ -54,6 +54,7 @@ def pretrain(
     place = find_place()
     for one in data:
         check_data(one)
+    check_model_folder(out, overwrite=overwrite)
     if universal:
         wrong = opt.given(preset=preset, method=method, nproc=nproc or (place.world if place.world > 1 else None))
         if wrong:
