@@ -89,6 +89,15 @@ def test_dates_are_one_clock_also_where_devices_begin_on_other_days(tmp_path: Pa
     np.testing.assert_allclose(ann.values[0], ann.values[1], atol=1e-5)
 
 
+def test_seconds_since_1970_lose_no_digits(tmp_path: Path) -> None:
+    for device, first in (("phone", 1_700_000_000.0), ("watch", 1_700_000_001.3)):
+        times = first + np.arange(0, 30, 0.05)
+        rows = [f"{time:.3f},{value}" for time, value in zip(times, wave(times - 1.7e9), strict=True)]
+        (tmp_path / f"ann_{device}.csv").write_text("\n".join(["time,x", *rows]))
+    windows = Windows.from_folder(tmp_path, "1s", "100%", **JOINED)
+    assert windows.start is not None and windows.start.tolist()[:3] == [1.3, 2.3, 3.3]
+
+
 def test_folders_of_devices_are_joined_too_and_groups_go_by_the_joined_name(tmp_path: Path) -> None:
     for person in ("ann", "bob"):
         phone(tmp_path / "phone" / f"{person}.csv")

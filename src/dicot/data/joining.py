@@ -11,7 +11,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
-from dicot.data.timestamps import EPOCH, Seconds, even_grid, interpolate_at, nearest, seconds_since, stretches
+from dicot.data.timestamps import Seconds, even_grid, interpolate_at, nearest, seconds_since, stretches
 
 SEPARATOR = "."  # between device and channel
 Spans = list[tuple[float, float]]
@@ -83,12 +83,13 @@ def _common_clocks(recordings: Mapping[str, Recording]) -> dict[str, Seconds]:
             f"Only {', '.join(dated)} has dates: nobody can tell when the other began. Write the time stamps of all "
             "devices as dates, or all as seconds of one clock."
         )
-    starts = {device: 0.0 if origin is None else seconds_since(EPOCH, origin) for device, origin in origins.items()}
-    zero = next(iter(starts.values()))
+    zero = next(iter(origins.values()))
     clocks = {}
     for device, recording in recordings.items():
         assert recording.times is not None
-        clocks[device] = recording.times + (starts[device] - zero)
+        # From one date to the other: seconds since 1970 have too many digits before the point.
+        later = 0.0 if recording.origin is None else seconds_since(zero, recording.origin)
+        clocks[device] = recording.times + later
     return clocks
 
 
