@@ -382,10 +382,11 @@ def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: R
     for name in sorted(grown):
         file = stream.files[name]
 
+        if before[name].get("windows") is None:
+            said = f"{file} has grown, and {out} was selected from vectors that had more windows of it."
+            raise InputError(f"{said} Append to these, and select again.")
+
         def refuse_changed(name: str = name, file: Path = file) -> bool:
-            if before[name].get("windows") is None:
-                said = f"{file} has grown, and {out} was selected from vectors that had more windows of it."
-                raise InputError(f"{said} Append to these, and select again.")
             if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
                 said = f"{file} has changed since {out} was made of it, in values, labels or groups"
                 raise InputError(f"{said}, or is another file than {before[name]['file']}. Put that one back. {AGAIN}")
