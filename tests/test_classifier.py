@@ -1,5 +1,6 @@
 import json
 import pickle
+import time
 from functools import partial
 
 import numpy as np
@@ -27,12 +28,46 @@ def embedder(waves) -> TimeSeriesEmbedder:
     return TimeSeriesEmbedder("dicot", dim=16, steps=2, prepare={"scale": "dataset"}, **QUICK).fit(waves.x)
 
 
-# Some checks ask for accuracy, so it must learn: few large steps of the fastest encoder do.
+# Some checks ask for accuracy, so it must learn: few large steps of the fastest encoder do. The default trains nothing.
 @parametrize_with_checks(
-    [TimeSeriesClassifier(device="cpu", encoder="fcn", dim=8, steps=12, recipe={"lr": 2e-2, "batch_size": 32})]
+    [
+        TimeSeriesClassifier(),
+        TimeSeriesClassifier(device="cpu", encoder="fcn", dim=8, steps=12, recipe={"lr": 2e-2, "batch_size": 32}),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def test_the_default_learns_in_seconds_without_a_training(waves, tmp_path):
+    names = np.array(["walk", "run", "sit"])[waves.y]
+    started = time.perf_counter()
+    model = TimeSeriesClassifier(**QUICK).fit(waves.x, names)
+    assert time.perf_counter() - started < 30
+    assert not len(model.history_) and model.strength_ > 0
+    assert model.score(waves.x, names) == 1.0
+    again = TimeSeriesClassifier.from_pretrained(model.save_pretrained(tmp_path), device="cpu")
+    assert np.array_equal(again.predict_proba(waves.x), model.predict_proba(waves.x))
+    assert again.strength_ == model.strength_
+
+
+def test_the_default_is_sure_only_where_left_out_cases_are_right(waves):
+    y = np.random.default_rng(0).permutation(waves.y)
+    assert TimeSeriesClassifier(**QUICK).fit(waves.x, y).predict_proba(waves.x + 0.5).max() < 0.9
+    assert TimeSeriesClassifier(**QUICK).fit(waves.x, waves.y).predict_proba(waves.x).max(axis=1).mean() > 0.8
+
+
+def test_a_preset_and_a_training_by_labels_are_not_mixed(waves):
+    with pytest.raises(InputError, match="preset='best' names the embedder .* Leave out the one or the others"):
+        TimeSeriesClassifier(preset="best", epochs=3).fit(waves.x, waves.y)
+
+
+def test_an_embedder_that_is_not_fitted_is_cloned_and_fitted(waves, embedder):
+    bare = clone(embedder)
+    model = TimeSeriesClassifier(bare, steps=2, **QUICK).fit(waves.x, waves.y)
+    assert not hasattr(bare, "encoder_")
+    same = TimeSeriesClassifier(embedder, steps=2, **QUICK).fit(waves.x, waves.y)
+    np.testing.assert_array_equal(model.predict_proba(waves.x), same.predict_proba(waves.x))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])

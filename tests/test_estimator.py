@@ -443,3 +443,14 @@ def test_windows_that_know_their_channels_are_put_in_order_and_another_rate_is_r
         (tmp_path / "config.json").write_text(json.dumps(changed))
         with pytest.raises(ModelFileError):
             TimeSeriesEmbedder.from_pretrained(tmp_path, device="cpu")
+
+
+def test_a_fit_of_one_case_gives_its_features_uncompressed(waves, tmp_path):
+    model = TimeSeriesEmbedder(random_state=0, device="cpu").fit(waves.x[:1])
+    assert (model.features_["length"], model.composition_.compression) == (0, None)
+    vectors = model.transform(waves.x)
+    assert vectors.shape[1] > 1024 and len(np.unique(vectors, axis=0)) == len(waves.x)
+    again = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path), device="cpu")
+    np.testing.assert_array_equal(again.transform(waves.x), vectors)
+    with pytest.raises(InputError, match="n_components=4 needs training cases that differ"):
+        TimeSeriesEmbedder(features={"n_components": 4, "length": 0}, device="cpu").fit(waves.x[:1])

@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import torch  # noqa: E402
 
 from dicot import FewLabelClassifier, OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder, Windows  # noqa: E402
-from dicot.core.errors import ExportError, InputError, ModelFileError  # noqa: E402
+from dicot.core.errors import DicotWarning, ExportError, InputError, ModelFileError  # noqa: E402
 from dicot.model.box import BOX  # noqa: E402
 from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
 from dicot.model.export import export_onnx  # noqa: E402
@@ -190,11 +190,24 @@ def test_windows_are_checked_as_the_model_checks_them(tmp_path: Path):
             deployed.transform(other)
 
 
-def test_values_that_float32_cannot_tell_apart_are_refused(tmp_path: Path):
+def test_values_that_float32_cannot_tell_apart_are_warned_of(tmp_path: Path):
     x = 1e9 + cases(20, 1, 20).astype(np.float64)
-    model = fitted(1, 20, x, preset="paper")
-    with pytest.raises(InputError, match="float32"):
-        exported(model, tmp_path).transform(x)
+    with pytest.warns(DicotWarning, match="Channel 0 varies by less in 20 of 20 windows .* --float64"):
+        exported(fitted(1, 20), tmp_path).transform(x)
+
+
+@pytest.mark.parametrize("preset", ["dicot-base", "instant"])
+def test_windows_of_any_size_agree_with_torch(preset: str, tmp_path: Path):
+    if preset == "instant":
+        model = fitted(2, 40, preset=preset, scale=None)
+    else:
+        model = TimeSeriesEmbedder.from_pretrained(preset, device="cpu")
+    deployed, x = exported(model, tmp_path), cases(5, 2, 40).astype(np.float64)
+    for exponent in (-30, -25, -22, -20, -10, 0, 10, 13):
+        scaled = (x * 10.0**exponent).astype(np.float32)
+        wanted = model.transform(scaled)
+        apart = np.linalg.norm(deployed.transform(scaled) - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+        assert apart.max() <= 1e-5, exponent
 
 
 def test_the_file_says_what_it_is(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):

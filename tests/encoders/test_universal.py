@@ -93,6 +93,15 @@ def test_units_do_not_count_but_in_the_levels(factor, offset, n_times):
         torch.testing.assert_close(b[..., 4:], logs, rtol=0, atol=2e-3)
 
 
+@pytest.mark.parametrize("n_times", [40, 256, 700])
+def test_a_faint_signal_keeps_its_shape(n_times):
+    encoder, x = universal(2), walks(4, 2, n_times)
+    faint = x * np.float32(2.0**-110)
+    np.testing.assert_array_equal(vectors(encoder, faint), vectors(encoder, x))
+    a, b = (Levels(2).transform(torch.from_numpy(one)).unflatten(1, (2, 6))[..., 4:] for one in (x, faint))
+    torch.testing.assert_close(b, a - torch.tensor([110 * np.log(2), 0.0]).float(), rtol=0, atol=2e-3)
+
+
 def test_the_order_of_channels_counts_only_where_they_stand_side_by_side():
     x, order = walks(4, 3, 90), [2, 0, 1]
     side_by_side = vectors(universal(3), x).reshape(4, 3, -1)

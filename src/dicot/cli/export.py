@@ -17,6 +17,9 @@ def export(
     runner: Annotated[
         Path | None, typer.Option(help="Also write a .py that runs the file with numpy and onnxruntime alone.")
     ] = None,
+    float64: Annotated[
+        bool, typer.Option("--float64", help="Take windows in float64, for a small signal on a large offset.")
+    ] = False,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Write MODEL as an ONNX file that takes raw windows (batch, channels, time) and needs neither torch nor dicot.
@@ -47,7 +50,7 @@ def export(
             "vectors of this very model: dicot embed, then dicot classify --save."
         )
     kind = TimeSeriesClassifier if "classes" in read_config(model) else TimeSeriesEmbedder
-    made = export_onnx(kind.from_pretrained(model, device="cpu"), onnx, classifier=head)
+    made = export_onnx(kind.from_pretrained(model, device="cpu"), onnx, classifier=head, float64=float64)
     lengths = ", ".join(map(str, made.lengths))
     typer.echo(f"onnxruntime and torch differ by {made.difference:.0e} at most, for {lengths} time steps")
     typer.echo(f"Wrote {made.path} ({made.n_bytes / 1e6:.1f} MB)")

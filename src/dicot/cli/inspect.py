@@ -161,6 +161,21 @@ def _show_rows(rows: "Sequence[Inspected]") -> None:
     )
     for names in dict.fromkeys(row.channels for row in rows):
         typer.echo(f"{len(names)} channel(s): {listed(names)}")
+    _show_offsets(rows)
+
+
+def _show_offsets(rows: "Sequence[Inspected]") -> None:
+    """Say once for each channel that its signal stands on a large offset, of the first recording where it does."""
+    files: dict[str, list[str]] = {}
+    sentences: dict[str, str] = {}
+    for row in rows:
+        for channel, sentence in row.offsets.items():
+            files.setdefault(channel, []).append(row.file)
+            sentences.setdefault(channel, sentence)
+    for channel, sentence in sentences.items():
+        n_others = len(files[channel]) - 1
+        where = files[channel][0] + (f" and {n_others} more" if n_others else "")
+        typer.secho(f"channel {channel} of {where}: {sentence}", fg="yellow")
 
 
 def _as_options(reading: Any, told: dict[str, Any], reasons: dict[str, str]) -> list[str]:

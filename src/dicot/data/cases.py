@@ -248,10 +248,16 @@ class Scale:
 
     def __call__(self, x: Array) -> FloatArray:
         """Return x (N, C, T) or (C, T) in units of the fitted standard deviation."""
+        with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
+            scaled: FloatArray = self.exact(x).astype(np.float32)
+        return scaled
+
+    def exact(self, x: Array) -> NDArray[np.float64]:
+        """Return the same before it is rounded to float32."""
         if x.shape[-2] != len(self.mean):
             raise InputError(f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it anew.")
-        with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
-            scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
+        with np.errstate(over="ignore"):
+            scaled: NDArray[np.float64] = (x - self.mean[:, None]) / self.std[:, None]
         return scaled
 
 

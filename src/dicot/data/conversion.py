@@ -1,7 +1,7 @@
 """Cases that were checked as a whole and become arrays of one shape piece by piece, when they are asked for."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, lookup
 from dicot.data import cases as of_cases
 from dicot.data.cases import Array, Cases, FloatArray, RawCases, Scale, name_cases, pieces
+from dicot.data.offsets import WithoutOffsets, lossy_offsets, varies
 
 LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
 LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
@@ -35,26 +36,76 @@ class Conversion(Cases):
     dtype: Any = np.float32  # of values that are not scaled; scaled ones are float32
     order: Sequence[int] | None = None  # of the channels
     y: Array | None = None  # (N,) labels of all cases; None: those that the cases have themselves
+    title: str = ""  # the name of cases that have none themselves
 
     def __post_init__(self) -> None:
         n_channels = self.cases[0].shape[0] if isinstance(self.cases, list) else self.cases.shape[1]
         object.__setattr__(self, "shape", (len(self.index), n_channels, self.length))
-        object.__setattr__(self, "name", self.cases.name if isinstance(self.cases, Cases) else "")
+        object.__setattr__(self, "name", self.cases.name if isinstance(self.cases, Cases) else self.title)
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
         index = self.index[rows]
+        return self._finished(self._of_one_length(index), index)
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether the values have more digits than float32, in which a network computes."""
+        kinds = {case.dtype for case in self.cases} if isinstance(self.cases, list) else {self.cases.dtype}
+        return not all(np.can_cast(kind, np.float32) for kind in kinds)
+
+    def count(self, is_so: Callable[[Array], Array]) -> Array:
+        """Count the cases, channel by channel, of which something is so before they are scaled, (n, C, T) -> (n, C)."""
+        counts = np.zeros(self.shape[1], np.intp)
+        for rows in pieces(self.shape):
+            counts += np.count_nonzero(is_so(self._of_one_length(self.index[rows])), axis=0)
+        return counts
+
+    @property
+    def in_memory(self) -> bool:
+        if isinstance(self.cases, list):
+            return True
+        return isinstance(self.cases, np.ndarray) and not of_cases.is_mapped(self.cases)
+
+    @property
+    def may_split(self) -> bool:
+        """Whether there may be offsets which float32 could not hold beside the signal."""
+        return isinstance(self.scale, Scale) or (self.scale is None and self.may_lose)
+
+    def split(self, rows: slice | Array) -> WithoutOffsets:
+        """Return the cases in these rows without the offsets that float32 could not have held beside the signal."""
+        index = self.index[rows]
         block = self._of_one_length(index)
+        offsets = np.zeros(block.shape[:2])
+        exact = block
+        if isinstance(self.scale, Scale):
+            exact = self.scale.exact(block)
+            offsets = np.where(varies(block), lossy_offsets(exact), 0.0)
+        elif self.may_split:
+            offsets = lossy_offsets(block)
+        if not offsets.any():
+            return WithoutOffsets(self._finished(block, index), offsets)
+
+        values = (exact - offsets[..., None]).astype(np.float32)
+        of_cases.release(block)
+        self._refuse_scaled_beyond(values, index)
+        return WithoutOffsets(values, offsets)
+
+    def _finished(self, block: Array, index: Array) -> FloatArray:
+        """Return cases of one length as a network is given them."""
         if self.scale is None:
             out = np.ascontiguousarray(block, self.dtype)
         else:
             out = self.scale(block) if isinstance(self.scale, Scale) else of_cases.scale_each_case(block)
-            if not _within(out, LARGEST_VALUE):
-                places = _places(~(np.abs(out) <= LARGEST_VALUE))
-                _refuse_extreme([(int(index[row]), c) for row, c in places], LARGEST_VALUE, "after scaling ")
+            self._refuse_scaled_beyond(out, index)
         if of_cases.is_mapped(block):
             out = out.copy() if np.shares_memory(out, block) else out
             of_cases.release(block)
         return out
+
+    def _refuse_scaled_beyond(self, out: FloatArray, index: Array) -> None:
+        if self.scale is not None and not _within(out, LARGEST_VALUE):
+            places = _places(~(np.abs(out) <= LARGEST_VALUE))
+            _refuse_extreme([(int(index[row]), c) for row, c in places], LARGEST_VALUE, "after scaling ")
 
     def labels(self) -> Array | None:
         return None if self._all_labels is None else self._all_labels[self.index]
@@ -228,14 +279,15 @@ def _named(places: list[Place]) -> str:
 
 
 def swallows(x: Conversion) -> bool:
-    """Tell whether float32 would lose what tells the values of a channel apart."""
-    kinds = {case.dtype for case in x.cases} if isinstance(x.cases, list) else {x.cases.dtype}
-    if all(np.can_cast(kind, np.float32) for kind in kinds):
+    """Tell whether float32 would lose what tells the values of a channel apart, in one case or over all of them."""
+    if not x.may_lose:
         return False
     low, high = np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
     exact = replace(x, dtype=np.float64)
     for rows in pieces(x.shape):
         block = exact[rows]
+        if lossy_offsets(block).any():
+            return True
         low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
     return is_swallowed(low, high)
 

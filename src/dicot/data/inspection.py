@@ -15,6 +15,7 @@ from dicot.data.cases import Array
 from dicot.data.clocks import Remark
 from dicot.data.labelcolumns import TableColumns, check_lacking
 from dicot.data.namepattern import NamePattern, suggest_pattern
+from dicot.data.offsets import offset_sentence
 from dicot.data.ranges import Misplaced, check_places
 from dicot.data.readers import column_names, files_to_read, read_file, stem_of
 from dicot.data.reading import Reading, Source
@@ -65,6 +66,7 @@ class Inspected:
     n_ranges: int = 0  # of labels in a table
     misplaced: tuple[Misplaced, ...] = ()  # those of them that lie beyond its time
     table: TableColumns | None = None  # the columns of its file
+    offsets: Mapping[str, str] = field(default_factory=dict)  # channel -> a sentence, where it stands on a large offset
 
 
 def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
@@ -161,7 +163,13 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         n_ranges=recording.n_ranges,
         misplaced=recording.misplaced,
         assumed_unit=recording.assumed_unit,
+        offsets=_offsets(recording),
     )
+
+
+def _offsets(recording: Recording) -> dict[str, str]:
+    sentences = zip(recording.channels, map(offset_sentence, recording.values), strict=True)
+    return {channel: sentence for channel, sentence in sentences if sentence}
 
 
 def sparkline(values: Array) -> str:

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError, WindowLengthWarning, listed
-from dicot.data.cases import Array, Cases, Policies, Scale
+from dicot.data.cases import Array, Cases, Policies, Scale, pieces
 from dicot.data.collection import Windows, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, convert, look
 from dicot.data.labels import check_labels
+from dicot.data.offsets import COARSE, is_coarse
 from dicot.data.timestamps import SAME_RATE
+
+ENCODER = "in which this model's encoder takes values as they are,"
+REMEDY = (
+    'Subtract the offset, or fit with prepare={"scale": "case"} (--set scale=case), or use the model instant or '
+    "dicot-base, which subtract it themselves."
+)
+FEWEST_STEPS = 16  # of a window; the values of a shorter one may be near each other by chance
+SELDOM = 0.05  # share of windows up to which a channel may be as coarse as a constant that was rounded
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
 LENGTHS: dict[str, Callable[[int, int], int]] = {"pad": max, "crop": min, "resample": lambda own, fitted: fitted}
@@ -41,13 +50,7 @@ class Preparation:
         cases = self._convert(X, self.scale)
         if not isinstance(X, Cases):
             warn_of_layout(cases.shape[1], cases.length, self.layout)
-        if self.scale is None and cases.dtype is np.float64:
-            warnings.warn(
-                "The values of a channel differ by less than float32 can tell apart at their size. "
-                'Set prepare={"scale": "dataset"}, or subtract what they have in common.',
-                DicotWarning,
-                stacklevel=4,  # of whoever called an estimator's fit
-            )
+        warn_of_rounded(cases, X.channels if isinstance(X, Cases) else None)
         fitted = replace(
             self,
             n_channels=cases.shape[1],
@@ -86,6 +89,7 @@ class Preparation:
             ]
         for group in groups:
             self._check_channels(group)
+            warn_of_rounded(group, self.channels)
             yield group.index, replace(group, dtype=np.float32)
 
     def _convert(
@@ -151,6 +155,41 @@ class Preparation:
         return cls(**{**data, "statistics": statistics, "channels": names and tuple(names)})
 
 
+def warn_of_rounded(cases: Conversion, names: Sequence[str] | None) -> None:
+    """Name the channels that came in float32 and had lost their signal in its rounding before."""
+    if cases.may_lose or not cases.in_memory or cases.n_times < FEWEST_STEPS:
+        return
+    counts = cases.count(is_coarse)
+    if counts.max(initial=0) <= SELDOM * len(cases):
+        return
+    warnings.warn(
+        f"{_channels_named(counts, len(cases), names)} than {COARSE} steps of float32 at this size. The values came in "
+        "float32: what it rounded away was lost before. Write the data in float64, or subtract the offset where they "
+        "are recorded.",
+        DicotWarning,
+        stacklevel=5,
+    )
+
+
+def warn_of_unheld(cases: Cases, names: Sequence[str] | None, where: str = ENCODER, remedy: str = REMEDY) -> None:
+    """Name the channels whose signal is lost where their values have to be taken as they are, in float32."""
+    if not isinstance(cases, Conversion) or not cases.may_split or cases.n_times < FEWEST_STEPS:
+        return
+    offsets = [cases.split(rows).offsets for rows in pieces(cases.shape)]
+    counts = np.count_nonzero(np.concatenate(offsets), axis=0)
+    if not counts.any():
+        return
+    named = _channels_named(counts, len(cases), names)
+    warnings.warn(f"{named} than float32, {where} can tell apart at this size. {remedy}", DicotWarning, stacklevel=5)
+
+
+def _channels_named(counts: Array, n_cases: int, names: Sequence[str] | None) -> str:
+    channels = np.flatnonzero(counts).tolist()
+    named = [repr(names[channel]) if names else str(channel) for channel in channels]
+    subject = f"Channels {listed(named)} vary" if len(named) > 1 else f"Channel {named[0]} varies"
+    return f"{subject} by less in {counts.max():,} of {n_cases:,} windows"
+
+
 def _fingerprint(cases: Conversion, X: Any) -> str:
     """Of the training cases before scaling; where windows are drawn, also of what they are drawn from."""
     if isinstance(X, Cases) and (not isinstance(X, Windows) or X.segments is not None):
@@ -165,5 +204,8 @@ def _training_set(cases: Conversion, X: Any, y: Any) -> Cases:
     if isinstance(X, Cases) and not isinstance(X, Windows):
         return replace(cases, y=labels)
     name, segments = (X.name, segments_under(X, cases.scale)) if isinstance(X, Windows) else ("", None)
+    if cases.dtype is np.float64 and segments is None:
+        # Kept with all their digits: what is subtracted from a channel has to be known when it becomes a vector.
+        return replace(cases, dtype=np.float32, y=labels, title=name)
     # Training copies what it may not write to: made here, piece by piece, it is the only copy.
     return Windows(replace(cases, dtype=np.float32).whole(own=True), labels, name=name, segments=segments)

@@ -14,6 +14,7 @@ from dicot.data.clocks import Remark, read_clock
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.duplicates import burst_starts, merge_labels, merge_values, refuse_bursts
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
+from dicot.data.offsets import loses_stretches
 from dicot.data.ranges import Misplaced, TableRange
 from dicot.data.reading import Reading
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, usual_rate
@@ -79,7 +80,8 @@ def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
             held = "inf" if np.isinf(values[row, at]) else f"{values[row, at]:g}, too large for a network"
             raise InputError(f"{parts.where(at)}, column {channel!r} holds {held}. Remove or clip the value.")
     low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
-    values = values if is_swallowed(low, high) else values.astype(np.float32)
+    if not is_swallowed(low, high) and not loses_stretches(values):
+        values = values.astype(np.float32)
     found: list[tuple[str, Array | None, Any]] = [(name, None, None)]
     if parts.group is not None:
         if (lost := lost_values(parts.group)).any():

@@ -1,8 +1,10 @@
 """Supervised_B: what the same encoder and budget reach when the labels are known."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -52,9 +54,14 @@ def count_classes(train: TrainingSet) -> int:
     labels = train.labels()
     if labels is None:
         raise InputError("This method learns from labels, and the training set has none. Pass y.")
+    return refuse_one_class(labels)
+
+
+def refuse_one_class(labels: NDArray[Any]) -> int:
+    """Return the number of classes, two at least."""
     classes = np.unique(labels)
     if len(classes) < 2:
         raise InputError(
-            f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."
+            f"A classifier needs at least 2 classes; the {len(labels)} label(s) hold 1 class, {classes[0]}."
         )
     return len(classes)

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin, clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,11 +30,11 @@ from dicot.core.errors import InputError, is_whole, lookup
 from dicot.data import Windows
 from dicot.data.cases import Cases, name_cases
 from dicot.data.labels import check_labels, labelled
-from dicot.data.preparation import Preparation
+from dicot.data.preparation import Preparation, warn_of_unheld
 from dicot.data.splits import validation_rows
 from dicot.methods.gradual import GradualTuning, StandardisedHead
-from dicot.methods.supervised import Supervised, count_classes
-from dicot.model.embedding import embed, pooled, pooled_dim
+from dicot.methods.supervised import Supervised, count_classes, refuse_one_class
+from dicot.model.embedding import PLAIN, Composition, embed, pooled, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import reading
 from dicot.model.fitting import EncoderEstimator, columns_of, seed_from, seeded_weights, train_with_bar
@@ -47,6 +49,9 @@ log = logging.getLogger(__name__)
 EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
 # Of gradual tuning: fewer epochs from weights that are good already, but not so few steps that nothing changes.
 GENTLE_EPOCHS, GENTLE, GENTLE_STEPS = 20, replace(USUAL, lr=1e-3, warmup=0.1), (50, 2000)
+PENALTIES = np.logspace(-2, 6, 17)  # of ridge regression on standardised vectors, among which one is chosen
+SHARPEST = (math.log(0.1), math.log(50))  # factors of its scores, whose targets are 1 and -1, as logarithms
+COMPOSITION = "composition."  # in a file, before the names of what a vector holds beside the encoder's features
 TUNINGS = ("gradual", "all")
 SHARE = 0.2  # of the labelled cases of a class, held out for validation
 FEWEST = 5  # cases that a class must have for some to be held out
@@ -88,11 +93,18 @@ class Tuned:
 
 @dataclass(eq=False, repr=False)
 class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
-    """Train all weights by cross-entropy: encoder, pooling over time, one linear layer.
+    """Classify time series: a linear layer on an embedder's vectors in seconds, or an encoder trained by the labels.
 
-    X as for TimeSeriesEmbedder; y holds one label per case, numbers or strings. New weights are trained by AdamW,
-    half-cosine to zero without warm-up; the weights of the last step are kept, nothing is held out for validation
-    (D-55).
+    X as for TimeSeriesEmbedder; y holds one label per case, numbers or strings.
+
+    Without further arguments nothing is trained: an embedder of the preset "instant" is fitted on X, and a linear layer
+    on its vectors. It is ridge regression of the classes, whose strength gives the least error of cases that are left
+    out one by one; probabilities have the temperature that fits these cases. `preset="best"` is the same on vectors of
+    an encoder that is trained on X without labels, in two minutes.
+
+    Any of `encoder`, `dim`, `pooling`, `epochs`, `steps` and `recipe` asks for a training: all weights, encoder,
+    pooling over time and one linear layer, by cross-entropy. New weights are trained by AdamW, half-cosine to zero
+    without warm-up; the weights of the last step are kept, nothing is held out for validation (D-55).
 
     An embedder's weights are tuned gradually. The linear layer begins as logistic regression on the frozen embeddings.
     Then all weights are trained, those next to the input at three tenths of the rate. A fifth of the cases of every
@@ -103,9 +115,11 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
 
     Parameters
     ----------
-    pretrained : a fitted TimeSeriesEmbedder to fine-tune; it is left as it is, and kept by `sklearn.base.clone`.
-        Its encoder and its way of preparing input are taken over, so the arguments for these are for new weights only;
-        what its vectors hold beside the encoder's features (bank, compression) is not used
+    pretrained : a TimeSeriesEmbedder to fine-tune; it is left as it is, and kept by `sklearn.base.clone`. One that is
+        not fitted is cloned, and the clone fitted on X. Its encoder and its way of preparing input are taken over, so
+        the arguments for these are for new weights only; what its vectors hold beside the encoder's features (bank,
+        compression) is not used
+    preset : of the embedder whose vectors are classified, a name of `dicot list presets`; None is "instant"
     encoder, dim, encoder_params : as for TimeSeriesEmbedder
     pooling : of gradual tuning a name of `dicot list poolings`, by default the embedder's; otherwise "mean" over time,
         the default, for every pretrained method alike (D-57), or "max" as the authors' classifier has it
@@ -122,7 +136,9 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
     Attributes
     ----------
     classes_ : the labels in ascending order
-    encoder_, head_ : the trained encoder and linear layer, on the CPU
+    encoder_, head_ : the encoder and the linear layer, on the CPU
+    composition_ : where nothing was trained by labels, the parts of a vector that are not the encoder's
+    strength_ : where nothing was trained by labels, the chosen penalty of the linear layer
     pooling_ : the pooling that was used
     tuned_ : after gradual tuning: what was `kept`, "tuned" or "probe"; the `step` of these weights; how many cases were
         `held_out`; `probe_accuracy` and `tuned_accuracy` on these; `accuracies` by step; the `reason` in words
@@ -131,6 +147,7 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
 
     pretrained: TimeSeriesEmbedder | None = None
     _: KW_ONLY
+    preset: str | None = None
     pooling: str | None = None
     tuning: str = "gradual"
     epochs: int | None = None
@@ -138,6 +155,8 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
     classes_: NDArray[Any] = field(init=False)
     head_: nn.Linear = field(init=False)
     pooling_: str = field(init=False)
+    composition_: Composition = field(init=False)
+    strength_: float = field(init=False)
     tuned_: Tuned = field(init=False)
 
     def fit(
@@ -148,22 +167,37 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         optimiser: OptimiserFactory | None = None,
         on_step: OnStep | Sequence[OnStep] | None = None,
     ) -> TimeSeriesClassifier:
-        """Train on labelled cases; `optimiser` and `on_step` as for `TimeSeriesEmbedder.fit`."""
-        self._check_pretrained()
+        """Learn from labelled cases; `optimiser` and `on_step` as for `TimeSeriesEmbedder.fit`, for a training."""
+        self._check_arguments()
+        if isinstance(X, Cases) and not isinstance(X, Windows):
+            raise InputError(
+                "A classifier is trained on cases in memory. Pass corpus.shard(number), or embed the corpus and fit a "
+                "FewLabelClassifier on the vectors."
+            )
         columns = columns_of(X)
         classes, numbers = np.unique(_checked_labels(y), return_inverse=True)
-        preparation, train = self._prepare(X, numbers)
         seed = seed_from(self.random_state)
-        learned = {"classes_": classes, "preparation_": preparation, "seed_": seed, **columns}
-        fit = self._train if self.pretrained is None or self.tuning == "all" else self._tune
-        self._become({**learned, **fit(train, seed, {"optimiser": optimiser, "on_step": on_step})})
+        learned = {"classes_": classes, "seed_": seed, "composition_": PLAIN, **columns}
+        is_trained = self._asks_for_training or optimiser is not None or on_step is not None
+        if not is_trained:
+            self._become({**learned, **self._fit_head(X, numbers, seed)})
+            return self
+
+        pretrained = None if self.pretrained is None else _fitted(self.pretrained, X, numbers)
+        preparation, train = self._training_set(X, numbers, pretrained)
+        options = {"optimiser": optimiser, "on_step": on_step}
+        if pretrained is None or self.tuning == "all":
+            trained = self._train(train, pretrained, seed, options)
+        else:
+            trained = self._tune(train, pretrained, seed, options)
+        self._become({**learned, "preparation_": preparation, **trained})
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return (N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
         groups = self._groups(X)
-        z = np.empty((sum(len(cases) for _, cases in groups), pooled_dim(self.encoder_, self.pooling_)), np.float32)
-        self._embed(groups, z, pooling=self.pooling_)
+        z = np.empty((sum(len(cases) for _, cases in groups), self.head_.in_features), np.float32)
+        self._embed(groups, z, pooling=self.pooling_, composer=self.composition_)
         with torch.inference_mode():
             scores = linear(torch.from_numpy(z).double(), self.head_.weight.double(), self.head_.bias.double())
             probabilities: NDArray[np.float64] = scores.softmax(dim=1).numpy()
@@ -183,7 +217,11 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         check_is_fitted(self)
         tuned = self.tuned_.to_dict() if hasattr(self, "tuned_") else None
         about = {"classes": self.classes_.tolist(), "pooling": self.pooling_, "tuned": tuned}
-        return self._save(directory, about, {name: one.detach() for name, one in self.head_.state_dict().items()})
+        if hasattr(self, "strength_"):
+            about["strength"] = self.strength_
+        beside = {name: one.detach() for name, one in self.head_.state_dict().items()}
+        beside |= {f"{COMPOSITION}{name}": tensor for name, tensor in self.composition_.tensors().items()}
+        return self._save(directory, about, beside)
 
     @classmethod
     def from_pretrained(
@@ -196,42 +234,72 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         model, config, beside = cls._load(directory, encoder, device, ("prepare", "recipe"))
         with reading(directory):
             model.pooling_, model.classes_ = config["pooling"], np.asarray(config["classes"])
-            shape = pooled_dim(model.encoder_, model.pooling_), len(model.classes_)
+            of_head = {name: tensor for name, tensor in beside.items() if not name.startswith(COMPOSITION)}
+            of_vectors = {name.removeprefix(COMPOSITION): t for name, t in beside.items() if name not in of_head}
+            width = pooled_dim(model.encoder_, model.pooling_)
+            model.composition_ = Composition.from_tensors(of_vectors, model.encoder_.n_channels, width)
+            shape = model.composition_.dim(width), len(model.classes_)
             model.head_ = nn.Linear(*shape, device="meta").to_empty(device="cpu").eval()  # without drawing weights
-            model.head_.load_state_dict(beside)
+            model.head_.load_state_dict(of_head)
+            if "strength" in config:
+                model.strength_ = float(config["strength"])
             if config["tuned"] is not None:
                 model.tuned_ = Tuned.from_dict(config["tuned"])
         return model
 
     def __sklearn_clone__(self) -> TimeSeriesClassifier:
-        """Keep the fitted embedder in a search or a cross-validation, which would otherwise empty it."""
+        """Keep a fitted embedder in a search or a cross-validation, which would otherwise empty it."""
         parameters = self.get_params(deep=False)
         pretrained = parameters.pop("pretrained")
+        if pretrained is not None and not _is_fitted(pretrained):
+            pretrained = clone(pretrained)
         return type(self)(pretrained, **{name: clone(value, safe=False) for name, value in parameters.items()})
 
     def _settings(self) -> dict[str, Any]:
         return {name: value for name, value in super()._settings().items() if name != "pretrained"}
 
-    def _train(self, train: Windows, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    @property
+    def _asks_for_training(self) -> bool:
+        """Whether arguments ask for weights that are trained by the labels."""
+        given = (self.pretrained, self.encoder, self.dim, self.encoder_params, self.pooling, self.recipe)
+        return any(value is not None for value in (*given, self.epochs, self.steps))
+
+    def _fit_head(self, X: Any, numbers: NDArray[np.intp], seed: int) -> dict[str, Any]:
+        """Fit an embedder on the cases, and a linear layer on its vectors."""
+        embedder = TimeSeriesEmbedder(
+            preset=self.preset, prepare=self.prepare, random_state=seed, device=self.device, verbose=self.verbose
+        ).fit(X, numbers)
+        refuse_one_class(numbers)
+        head, strength = fit_ridge_head(embedder.transform(X), numbers)
+        names = ("encoder_", "composition_", "preparation_", "recipe_", "history_")
+        learned = {name: getattr(embedder, name) for name in names}
+        pooling = embedder.features_["pooling"]
+        return {**learned, "pooling_": pooling, "head_": head.folded().eval(), "strength_": strength}
+
+    def _train(
+        self, train: Windows, pretrained: TimeSeriesEmbedder | None, seed: int, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Train all weights at once, and keep those of the last step."""
         recipe, pooling = self._recipe(len(train)), self.pooling or "mean"
         with seeded_weights(seed):
-            method = Supervised(self._first_encoder(train), pool=pooling)
+            method = Supervised(self._first_encoder(train, pretrained), pool=pooling)
         run = TrainingRun(method, train, recipe, seed, **options)
         history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
         method.cpu().float().eval()
         networks = {"encoder_": method.trained_encoder(), "head_": method.head}
         return {**networks, "recipe_": recipe, "history_": history, "pooling_": pooling}
 
-    def _tune(self, train: Windows, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _tune(
+        self, train: Windows, pretrained: TimeSeriesEmbedder, seed: int, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Fit a head on the frozen encoder, train both on a part of the cases, and keep what is best on the others.
 
         The labels are 0, 1, ..., K - 1. Where there are groups, whole groups are held out.
         """
-        assert self.pretrained is not None and train.y is not None
+        assert train.y is not None
         count_classes(train)
-        pooling = self.pooling or self.pretrained.features_["pooling"]
-        encoder, y = self._first_encoder(train), train.y.astype(np.intp)
+        pooling = self.pooling or pretrained.features_["pooling"]
+        encoder, y = self._first_encoder(train, pretrained), train.y.astype(np.intp)
         frozen = embed(encoder, train.x, pooling=pooling, device=self.device)
         held = validation_rows(y, train.group, SHARE, FEWEST, seed)
         recipe = self._recipe(int(np.count_nonzero(~held)))
@@ -271,25 +339,18 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         how = {"recipe_": recipe, "history_": history, "pooling_": pooling, "tuned_": tuned}
         return {"encoder_": encoder.cpu().float().eval(), "head_": folded.eval(), **how}
 
-    def _prepare(self, X: Any, y: Any) -> tuple[Preparation, Windows]:
-        if isinstance(X, Cases) and not isinstance(X, Windows):
-            raise InputError(
-                "A classifier is trained on cases in memory. Pass corpus.shard(number), or embed the corpus and fit a "
-                "FewLabelClassifier on the vectors."
-            )
-        if self.pretrained is None:
-            preparation, train = super()._prepare(X, y)
-            assert isinstance(train, Windows)
-            return preparation, train
-        preparation, train = self.pretrained.preparation_.fit_another(X, y)
-        assert isinstance(train, Windows)
-        return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
+    def _training_set(self, X: Any, y: Any, pretrained: TimeSeriesEmbedder | None) -> tuple[Preparation, Windows]:
+        if pretrained is None:
+            preparation, train = self._prepare(X, y)
+            return preparation, _in_memory(train)
+        preparation, train = pretrained.preparation_.fit_another(X, y)
+        return preparation, replace(_in_memory(train), group=X.group if isinstance(X, Windows) else None)
 
-    def _first_encoder(self, train: Windows) -> Encoder:
-        if self.pretrained is None:
+    def _first_encoder(self, train: Windows, pretrained: TimeSeriesEmbedder | None) -> Encoder:
+        if pretrained is None:
             return self._new_encoder(train)
         # An averaged encoder comes with its gradients switched off.
-        return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
+        return copy.deepcopy(pretrained.encoder_).requires_grad_(True)
 
     def _recipe(self, n_cases: int) -> Recipe:
         """Return the recipe for so many training cases: steps where they are given, otherwise epochs."""
@@ -306,16 +367,40 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
             steps = min(max(steps, GENTLE_STEPS[0]), GENTLE_STEPS[1])
         return replace(recipe, steps=steps)
 
-    def _check_pretrained(self) -> None:
+    def _check_arguments(self) -> None:
         lookup(dict.fromkeys(TUNINGS), self.tuning, "tuning")
+        if self.preset is not None and self._asks_for_training:
+            raise InputError(
+                f"preset={self.preset!r} names the embedder whose vectors a linear layer classifies, and other "
+                "arguments ask to train an encoder by the labels. Leave out the one or the others."
+            )
         if self.pretrained is None:
             return
-        check_is_fitted(self.pretrained)
         usual = signature(type(self)).parameters
         for name in PRETRAINED_DECIDES:
             mine, its = getattr(self, name), getattr(self.pretrained, name)
             if mine is not its and mine not in (usual[name].default, its):
                 raise InputError(f"{name}={mine!r} contradicts the pretrained embedder's {its!r}. Leave {name} out.")
+
+
+def _is_fitted(embedder: TimeSeriesEmbedder) -> bool:
+    return hasattr(embedder, "encoder_")
+
+
+def _fitted(embedder: TimeSeriesEmbedder, X: Any, numbers: NDArray[np.intp]) -> TimeSeriesEmbedder:
+    """Return an embedder that is fitted: this one, or its clone fitted on the cases."""
+    if _is_fitted(embedder):
+        return embedder
+    fitted: TimeSeriesEmbedder = clone(embedder).fit(X, numbers)
+    return fitted
+
+
+def _in_memory(train: Cases) -> Windows:
+    """Return cases as the training of all weights takes them: as they are, in float32."""
+    if isinstance(train, Windows):
+        return train
+    warn_of_unheld(train, None)
+    return Windows(train[np.arange(len(train))], train.labels(), name=train.name)
 
 
 def _checked_labels(y: Any) -> NDArray[Any]:
@@ -343,6 +428,33 @@ def fit_head(z: NDArray[np.float32], y: NDArray[np.intp]) -> StandardisedHead:
     if len(weights) == 1:  # two classes have one score; the difference of these two is the same
         weights, intercepts = (np.concatenate([-one, one]) / 2 for one in (weights, intercepts))
     return StandardisedHead(scaler.mean_, scaler.scale_, weights, intercepts)
+
+
+def fit_ridge_head(z: NDArray[np.float32], y: NDArray[np.intp]) -> tuple[StandardisedHead, float]:
+    """Fit ridge regression of the classes 0, 1, ..., K - 1 on vectors (N, F); return it with the penalty it has.
+
+    The penalty has the least squared error of cases that are left out one by one, and the scores are multiplied by the
+    factor that makes the probabilities of these cases fit best.
+    """
+    scaler = StandardScaler()
+    scaled = scaler.fit_transform(z.astype(np.float64))
+    targets = np.where(np.eye(int(y.max()) + 1, dtype=bool)[y], 1.0, -1.0)
+    # With a scoring of its own the scores of the cases that were left out are kept, and not only their errors.
+    model = RidgeCV(PENALTIES, scoring="neg_mean_squared_error", store_cv_results=True).fit(scaled, targets)
+    left_out = model.cv_results_[:, :, np.flatnonzero(model.alpha_ == PENALTIES)[0]]
+    factor = _sharpness(left_out, y)
+    head = StandardisedHead(scaler.mean_, scaler.scale_, factor * model.coef_, factor * model.intercept_)
+    return head, float(model.alpha_)
+
+
+def _sharpness(scores: NDArray[np.float64], y: NDArray[np.intp]) -> float:
+    """Return the factor of scores (N, K) whose probabilities have the least log-loss."""
+    rows = np.arange(len(y))
+
+    def loss(logarithm: float) -> float:
+        return -float(log_softmax(scores * math.exp(logarithm), axis=1)[rows, y].mean())
+
+    return math.exp(minimize_scalar(loss, bounds=SHARPEST, method="bounded").x)
 
 
 def _accuracy(head: StandardisedHead, z: NDArray[np.float32], y: NDArray[np.intp]) -> float:

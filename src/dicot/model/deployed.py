@@ -15,8 +15,7 @@ from dicot.core.errors import InputError, MissingExtraError, ModelFileError, bri
 from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.core.storage import check_format, check_hash, has_hash
 from dicot.data.cases import Array, name_cases, write_rows
-from dicot.data.conversion import swallows
-from dicot.data.preparation import Preparation
+from dicot.data.preparation import Preparation, warn_of_unheld
 from dicot.model.box import in_box
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ class OnnxEmbedder:
         try:
             content = _checked(self.path.read_bytes()) if data is None else data
             self.session = _session(threads, content)
+            self._takes_float64 = self.session.get_inputs()[0].type == "tensor(double)"
             metadata = self.session.get_modelmeta().custom_metadata_map
             if not has_hash(content, MARK) and metadata.get(SEAL) != CHANGED:
                 raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
@@ -114,9 +114,9 @@ class OnnxEmbedder:
         groups = list(preparation.apply(X))
         targets = [make(sum(len(cases) for _, cases in groups), width) for width in outputs.values()]
         for index, cases in groups:
-            if self.about["scale"] is not None and swallows(cases):  # the model scales in float64
-                said = f"The values of a channel differ by less than float32, which {self.path} takes, can tell apart."
-                raise InputError(f"{said} Subtract what they have in common before you fit and export a model.")
+            if not self._takes_float64:
+                remedy = "Export the model again, with --float64, or float64=True in Python."
+                warn_of_unheld(cases, self.about["channels"], f"in which {self.path} takes windows,", remedy)
             if cases.length > cases.lengths[cases.index].max():
                 refuse_beyond(
                     memory_of(None),
@@ -125,11 +125,12 @@ class OnnxEmbedder:
                     "If its model was not trained on such windows, export the model again.",
                     "half of what is free",
                 )
+            exact = replace(cases, dtype=np.float64) if self._takes_float64 else cases
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
             for start in range(0, len(cases), at_once):
                 rows = slice(start, start + at_once)
                 try:
-                    made = self.session.run(list(outputs), {INPUT: cases[rows]})
+                    made = self.session.run(list(outputs), {INPUT: exact[rows]})
                 except Exception as error:  # a graph that another program changed may fail only now
                     said = f"{self.path} cannot be run by onnxruntime ({brief(error)})."
                     raise ModelFileError(f"{said} Export the model again.") from error

@@ -26,6 +26,7 @@ import os
 import re
 import socket
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -270,6 +271,8 @@ class ExportedModel:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or 0
         self.session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        takes_float64 = self.session.get_inputs()[0].type == "tensor(double)"
+        self.input_type = np.float64 if takes_float64 else np.float32
         metadata = self.session.get_modelmeta().custom_metadata_map
         self.about: dict[str, Any] = json.loads(metadata.get(ABOUT, "{}"))
         if self.about.get("format") != MODEL_FORMAT or self.about.get("format_version") != MODEL_VERSION:
@@ -298,14 +301,31 @@ class ExportedModel:
         wanted = self.n_channels or "any number of"
         if windows.ndim != 3 or (self.n_channels and windows.shape[1] != self.n_channels):
             raise ValueError(f"{self.path} takes (cases, {wanted} channels, time steps); got {windows.shape}.")
+        if self.input_type is np.float32 and loses_signal(windows):
+            warnings.warn(
+                f"A channel varies by less than float32, in which {self.path} takes windows, can tell apart at its "
+                "size. Export the model again, with --float64.",
+                stacklevel=4,
+            )
         # The file does all else: scale, missing values, other lengths. It answers NaN where the model would refuse.
-        results: list[np.ndarray] = self.session.run(outputs, {INPUT: windows.astype(np.float32)})
+        results: list[np.ndarray] = self.session.run(outputs, {INPUT: windows.astype(self.input_type)})
         refused = np.flatnonzero(~np.isfinite(results[0]).all(axis=1))
         if len(refused):
             raise ValueError(
                 f"{self.path} cannot use case {refused[0]}: it has missing or infinite values, or far too large ones."
             )
         return results
+
+
+def loses_signal(windows: np.ndarray) -> bool:
+    """Tell whether float32 takes more than a 512th of what a channel of windows (N, C, T) varies by."""
+    rounded = windows.astype(np.float32).astype(np.float64)
+    if np.array_equal(rounded, windows, equal_nan=True):
+        return False
+    error = np.abs(rounded - windows).max(axis=2)
+    spread = windows.max(axis=2) - windows.min(axis=2)
+    is_noise = spread <= 1e-14 * np.abs(windows).max(axis=2)
+    return bool((~is_noise & (error > spread / 512)).any())
 
 
 class SavedHead:

@@ -49,6 +49,7 @@ NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a const
 ENOUGH_ROWS = 48  # of matrices, a row for each time step: products of fewer take their sums in another order
 NO_VARIANCE = 1e-10  # of a component, relative to the first
 Network = Callable[[Tensor], Any]
+Composed = Callable[..., Any]  # a network of cases (B, C, T) and, where they have some, their offsets (B, C)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,15 +219,23 @@ class Composition:
         """How many numbers for each time step of a case are in memory at once."""
         return max((part.width for part in self.beside), default=0)
 
-    def around(self, network: Network, like: Tensor) -> Network:
-        """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""
+    def around(self, network: Network, like: Tensor, *, needs_levels: bool = True) -> "Composed":
+        """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`.
+
+        It takes offsets (B, C) of the channels too (see `data.offsets`). Only the levels see them, and the network
+        where it needs levels; kernels whose taps add up to zero do not.
+        """
         beside = [part.to(like) for part in self.beside]
         compression = None if self.compression is None else self.compression.to(like)
-        if not beside and compression is None:
-            return network
 
-        def compute(x: Tensor) -> Tensor:
-            parts = [network(x), *(part.transform(x) for part in beside)]
+        def compute(x: Tensor, offsets: Tensor | None = None) -> Tensor:
+            with_levels = x if offsets is None or not needs_levels else x + offsets.unsqueeze(2)
+            pooled: Tensor = network(with_levels)
+            if not beside and compression is None:
+                return pooled
+            parts = [pooled]
+            for part in beside:
+                parts.append(part.transform(x, offsets) if isinstance(part, Levels) else part.transform(x))
             z = torch.cat([part.to(like.dtype) for part in parts], dim=1)
             return z if compression is None else compression.transform(z)
 
@@ -415,15 +424,51 @@ def embed_into(
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _pooling(encoder, x.shape[2], rule, halved) as compute:
-                compute = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
+                like = torch.empty(0, device=device, dtype=dtype)
+                composed = composer.around(compute, like, needs_levels=encoder.needs_levels)
                 graphs = not modules.have_hooks()  # a replay calls none
-                through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
+                if isinstance(x, Conversion) and x.may_split:
+                    composed, x = partial(_without_offsets, composed), _WithOffsets(x)
+                through(composed, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
         if home != device:
             encoder.to(home)
             encoder.forget_prepared()  # its weights are the device's, and it would only use memory there
         for module in in_training:
             module.training = True
+
+
+class _WithOffsets:
+    """Cases with one more time step, which holds what was subtracted from each channel (see `data.offsets`)."""
+
+    def __init__(self, cases: Conversion) -> None:
+        n_cases, n_channels, n_times = cases.shape
+        self.cases, self.shape, self.ndim = cases, (n_cases, n_channels, n_times + 1), 3
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        values, offsets = self.cases.split(rows)
+        return np.concatenate([values, offsets[..., None]], axis=2, dtype=np.float32)
+
+
+class _Centred:
+    """Cases without the offsets that float32 could not have held."""
+
+    def __init__(self, cases: Conversion) -> None:
+        self.cases, self.shape, self.ndim = cases, cases.shape, 3
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        return self.cases.split(rows).values
+
+
+def _without_offsets(composed: Composed, x: Tensor) -> Any:
+    """Call a network with cases that `_WithOffsets` gave."""
+    return composed(x[..., :-1].contiguous(), x[..., -1])
 
 
 def _widest(encoder: Encoder, composer: Composition, n_channels: int) -> int:
@@ -535,20 +580,23 @@ def fit_composition(
     """
     most = ENOUGH_CASES if length else MOST_CASES
     if len(x) > most:
-        x = _Drawn(x, np.sort(np.random.default_rng([seed, most]).choice(len(x), most, replace=False)))
+        drawn = np.sort(np.random.default_rng([seed, most]).choice(len(x), most, replace=False))
+        x = x.subset(drawn) if isinstance(x, Conversion) and x.may_split else _Drawn(x, drawn)
+    centred: Collection = _Centred(x) if isinstance(x, Conversion) and x.may_split else x
+    distinct: Collection = _WithOffsets(x) if isinstance(x, Conversion) and x.may_split else x
     if bank == AUTO:
         bank = "mixed" if x.shape[1] == 1 else "small"
     n_shares, n_groups = MIXED[bank] if isinstance(bank, str) else (bank, 0)
     made = Composition(
         Boxed.load(box, x.shape[1]) if box else None,
-        Bank.fit(x, n_shares, seed=seed) if n_shares else None,
+        Bank.fit(centred, n_shares, seed=seed) if n_shares else None,
         Contests.draw(x.shape[1], x.shape[2], seed=seed, n_groups=n_groups) if n_groups else None,
         Levels(x.shape[1]) if levels else None,
     )
     if not n_components and not length:
         return made
     z = embed(encoder, x, pooling=pooling, composer=made, **options)
-    if all(np.array_equal(x[i : i + 1], x[:1]) for i in range(1, len(x))):
+    if all(np.array_equal(distinct[i : i + 1], distinct[:1]) for i in range(1, len(x))):
         z[:] = z[0]  # equal cases have equal vectors, whatever rounding makes of them
     if made.levels is not None:  # they stand last; standardised, what is only rounding would count as much as the rest
         z[:, -made.levels.n_features :] *= made.levels.differing(z[:, -made.levels.n_features :])

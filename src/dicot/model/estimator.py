@@ -22,6 +22,7 @@ from dicot.core.progress import Bar
 from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
+from dicot.data.preparation import warn_of_unheld
 from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding, fitting, presets
@@ -116,7 +117,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
     method_, recipe_, method_params_, seed_ : what was used, defaults resolved
-    features_ : pooling, bank, levels, length and so on as they were used; `transform` goes by them
+    features_ : pooling, bank, levels, length and so on as they were used; `transform` goes by them. After a fit of one
+        case, which has no components, the preset's length is 0: the vectors are not compressed
     origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
     composition_ : the parts of a vector that are not the encoder's, and how all of them are compressed
@@ -336,6 +338,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
         run, most = None, None
         with fitting.seeded_weights(seed):
             encoder = self._new_encoder(train, usual)
+            if encoder.needs_levels:
+                warn_of_unheld(train, preparation.channels)
             in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
             if initial is None and start is not None and not in_box:
                 raise InputError(
@@ -363,7 +367,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
 
     def _finish(self, fit: _Fit, history: History) -> None:
         encoder = (fit.encoder if fit.run is None else fit.run.method.trained_encoder()).cpu().float().eval()
-        features = fit.learned["features_"]
+        features = self._without_compression_of_one(fit)
+        fit.learned["features_"] = features
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with fitting.seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
@@ -373,6 +378,14 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
             composition = embedding.fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
         self._become({**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
+
+    def _without_compression_of_one(self, fit: _Fit) -> dict[str, Any]:
+        """Return the features. One case has no components: a compression that only the preset asks for is left out."""
+        features: dict[str, Any] = fit.learned["features_"]
+        is_asked_for = any((self.features or {}).get(name) for name in ("length", "n_components"))
+        if len(fit.train) > 1 or is_asked_for:
+            return features
+        return {**features, "length": 0, "n_components": 0}
 
     def _settings(self) -> dict[str, Any]:
         settings = super()._settings()

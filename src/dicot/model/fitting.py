@@ -22,7 +22,7 @@ from dicot.core.progress import Bar
 from dicot.core.transfer import ThreadedArray
 from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
-from dicot.data.preparation import Preparation
+from dicot.data.preparation import Preparation, warn_of_unheld
 from dicot.model import files
 from dicot.model.box import in_box
 from dicot.model.embedding import Target, embed_into
@@ -96,6 +96,8 @@ class EncoderEstimator(BaseEstimator, ABC):
         with Bar("embed", sum(len(cases) for _, cases in groups), self.verbose) as bar:
             done = 0
             for index, cases in groups:
+                if self.encoder_.needs_levels:
+                    warn_of_unheld(cases, self.preparation_.channels)
                 rows = _Rows(target, index, cases)
                 shown = lambda n, before=done: bar.update(before + n)  # noqa: E731
                 embed_into(rows, self.encoder_, cases, device=self.device, on_batch=shown, **options)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
-from dicot.nets.encoders.universal import NO_SPREAD, join_channels, joined_dim
+from dicot.nets.encoders.universal import NO_SPREAD, join_channels, joined_dim, lifts
 
 PER_CHANNEL = 6
 LITTLE = 1e-5  # difference of logarithms that may be rounding
@@ -39,17 +39,23 @@ class Levels:
         """Return the same: nothing lies on a device."""
         return self
 
-    def transform(self, x: Tensor) -> Tensor:
-        """Compute (B, C, T) -> (B, n_features); a case does not depend on the others."""
+    def transform(self, x: Tensor, offsets: Tensor | None = None) -> Tensor:
+        """Compute (B, C, T) -> (B, n_features); a case does not depend on the others.
+
+        offsets: (B, C), what was subtracted from the channels because float32 could not hold it beside the signal
+        """
         mean, largest, smallest = x.mean(dim=2), x.amax(dim=2), x.amin(dim=2)
         part = max(1, x.shape[2] // END)
         centred = x - mean.unsqueeze(2)  # of large values that change little, means are too coarse for a difference
         trend = centred[..., -part:].mean(dim=2) - centred[..., :part].mean(dim=2)
-        units = torch.stack([mean, largest, smallest, trend], dim=2)
         least = NO_SPREAD * torch.maximum(largest.abs(), smallest.abs()) + torch.finfo(x.dtype).tiny
-        deviation = x.std(dim=2, correction=0) + least
+        if offsets is not None:
+            mean, largest, smallest = (level + offsets for level in (mean, largest, smallest))
+        units = torch.stack([mean, largest, smallest, trend], dim=2)
+        lift = lifts(x)
+        deviation = (x * lift).std(dim=2, correction=0) / lift.squeeze(2) + least
         change = x.diff(dim=2) if x.shape[2] > 1 else torch.zeros_like(x)
-        roughness = (change.std(dim=2, correction=0) + least) / deviation
+        roughness = ((change * lift).std(dim=2, correction=0) / lift.squeeze(2) + least) / deviation
         logs = torch.stack([deviation.log(), roughness.log()], dim=2)
         found = torch.cat([units.asinh() if self.squashed else units, logs], dim=2)
         return join_channels(found, self.n_channels, floor=0.0)  # a floor would hide what small units have to tell

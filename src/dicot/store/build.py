@@ -39,6 +39,7 @@ from dicot.core.progress import Bar
 from dicot.core.storage import arrow, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.allowance import Allowance
+from dicot.data.conversion import is_swallowed
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
 from dicot.data.looking import unlike_most
@@ -204,10 +205,27 @@ def _look(task: _Task, recordings: Sequence[Recording]) -> tuple[Note, list[Shar
     """Tell what all recordings of a corpus must have in common."""
     outlines = [outline_of(one, task.reading)._asdict() for one in recordings]
     for one in recordings:
-        if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
-            said = f"The values of recording {one.name!r} differ by less than float32, which a corpus has, can tell."
-            raise InputError(f"{said} Subtract what they have in common, or leave the channel out (--channels).")
+        _check_held(one)
     return {"recordings": outlines}, []
+
+
+def _check_held(recording: Recording) -> None:
+    """Refuse a recording whose values float32, which a corpus has, cannot tell apart; warn where it loses stretches."""
+    if recording.values.dtype == np.float32:
+        return
+    low, high = np.nanmin(recording.values, axis=1), np.nanmax(recording.values, axis=1)
+    known = np.isfinite(low)
+    if is_swallowed(low[known], high[known]):
+        raise InputError(
+            f"The values of recording {recording.name!r} differ by less than float32, which a corpus has, can tell. "
+            "Subtract what they have in common, or leave the channel out (--channels)."
+        )
+    warnings.warn(
+        f"In stretches of recording {recording.name!r} the values of a channel differ by less than float32, which a "
+        "corpus has, can tell at their size. Subtract the offset there, or embed the recording itself.",
+        DicotWarning,
+        stacklevel=2,
+    )
 
 
 def _cut(task: _Task, cut: Cut, recordings: Sequence[Recording]) -> tuple[Note, list[Shard]]:

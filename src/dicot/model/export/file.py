@@ -17,7 +17,7 @@ from dicot.data.preparation import Preparation
 from dicot.model import deployed
 from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.deployed import PROBABILITIES, VECTORS
-from dicot.model.embedding import PLAIN, Composition, embed, pooled_dim
+from dicot.model.embedding import Composition, embed, pooled_dim
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
 from dicot.model.export.networks import composed, pooled, probabilities
@@ -30,6 +30,7 @@ TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
 BATCHES = (1, 5, 16)  # windows of each length that are compared
 PREPARATION = ("n_channels", "n_times", "channels", "rate", "layout", "unequal", "missing", "scale")
 LONGEST, MOST_CHANNELS = 600, 12  # of windows that are compared, where the model has none of its own
+OFFSET = 1e9  # of every other window that is compared, where windows come in float64
 SHORTEST = 9  # time steps of windows that are compared, where the model's own are not shorter
 
 
@@ -51,6 +52,7 @@ class _ModelParts(NamedTuple):
     composition: Composition
     head: Head | None
     trained: str  # how
+    float64: bool = False  # whether windows come in float64
 
 
 def export_onnx(
@@ -58,9 +60,12 @@ def export_onnx(
     path: str | Path,
     *,
     classifier: FewLabelClassifier | Head | None = None,
+    float64: bool = False,
     seed: int = 0,
 ) -> Exported:
     """Write a fitted model as one ONNX file that takes raw windows, float32 (batch, channels, time), of any length.
+
+    With `float64` it takes float64, for channels whose signal stands on an offset that leaves nothing of it in float32.
 
     The output "embedding" holds what `transform` gives; with a classifier of such embeddings, or for a
     TimeSeriesClassifier, "probabilities" holds what `predict_proba` gives. Missing values, unequal length and scale are
@@ -73,7 +78,7 @@ def export_onnx(
     if path.suffix != ".onnx":
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
-    parts = _parts_of(model, classifier)
+    parts = _parts_of(model, classifier)._replace(float64=float64)
     data = with_hash(_model(parts).SerializeToString(), deployed.MARK)
     made = deployed.OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
@@ -94,7 +99,7 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
         weight, bias = (values.detach().double().numpy() for values in (model.head_.weight, model.head_.bias))
         zeros = np.zeros(weight.shape[1])
         head = Head(tuple(model.classes_.tolist()), zeros, zeros + 1, weight, bias)
-        return _ModelParts(model.preparation_, model.encoder_, model.pooling_, PLAIN, head, "classifier")
+        return _ModelParts(model.preparation_, model.encoder_, model.pooling_, model.composition_, head, "classifier")
     if isinstance(classifier, FewLabelClassifier):
         check_is_fitted(classifier)
         classifier = classifier.head_
@@ -109,13 +114,14 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
 
 def _model(parts: _ModelParts) -> Any:
     graph = Graph()
-    x, usable = prepare(graph, deployed.INPUT, parts.preparation)
-    z = composed(graph, x, parts.composition, lambda values: pooled(graph, values, parts.encoder, parts.pooling))
+    prepared = prepare(graph, deployed.INPUT, parts.preparation, double=parts.float64)
+    encoder = parts.encoder
+    z = composed(graph, prepared, parts.composition, encoder, lambda x: pooled(graph, x, encoder, parts.pooling))
     outputs = {VECTORS: z}
     if parts.head is not None:
         outputs[PROBABILITIES] = probabilities(graph, z, parts.head)
     for name, value in outputs.items():
-        told = graph.add("Where", usable, value, single(np.nan))
+        told = graph.add("Where", prepared.usable, value, single(np.nan))
         graph.nodes.append(graph.onnx.helper.make_node("Identity", [told], [name]))
     about = _about(parts)
     n_channels = about["n_channels"] or deployed.ANY_CHANNELS
@@ -123,6 +129,7 @@ def _model(parts: _ModelParts) -> Any:
     model = graph.finish(
         {deployed.INPUT: ("batch", n_channels, "time")},
         {name: shapes[name] for name in outputs},
+        double=parts.float64,
         producer_name="dicot",
         producer_version=__version__,
         doc_string=f"{about['vector']} Input {deployed.INPUT!r}: raw windows (batch, {n_channels}, time).",
@@ -158,6 +165,9 @@ def _compare(made: deployed.OnnxEmbedder, parts: _ModelParts, seed: int) -> tupl
     preparation = replace(parts.preparation, layout="nct")
     differences, lengths = [], []
     for x in _random_windows(preparation, seed):
+        if parts.float64:
+            is_offset = (np.arange(len(x)) % 2 == 1) & (preparation.scale is None)
+            x = x + np.where(is_offset, OFFSET, 0.0)[:, None, None]
         ((_, cases),) = preparation.apply(x)
         right = {VECTORS: embed(parts.encoder, cases, pooling=parts.pooling, composer=parts.composition, device="cpu")}
         if parts.head is not None:

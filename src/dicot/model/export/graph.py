@@ -43,12 +43,23 @@ class Graph:
         value = np.asarray(value, order="C")
         return self.numbers.setdefault((value.dtype.str, value.shape, value.tobytes()), f"numbers_{len(self.numbers)}")
 
-    def finish(self, inputs: dict[str, Sequence[Any]], outputs: dict[str, Sequence[Any]], **about: Any) -> Any:
-        """Return the model. Inputs and outputs are float32 with these names and shapes; text in a shape is free."""
-        helper, kind = self.onnx.helper, self.onnx.TensorProto.FLOAT
+    def finish(
+        self,
+        inputs: dict[str, Sequence[Any]],
+        outputs: dict[str, Sequence[Any]],
+        *,
+        double: bool = False,
+        **about: Any,
+    ) -> Any:
+        """Return the model with these names and shapes; text in a shape is free.
+
+        Outputs are float32, and so are inputs unless they are `double`.
+        """
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        kinds = (types.DOUBLE if double else types.FLOAT, types.FLOAT)
         ends = [
             [helper.make_tensor_value_info(name, kind, list(shape)) for name, shape in some.items()]
-            for some in (inputs, outputs)
+            for kind, some in zip(kinds, (inputs, outputs), strict=True)
         ]
         numbers = [
             self.onnx.numpy_helper.from_array(np.frombuffer(data, dtype).reshape(shape), name)

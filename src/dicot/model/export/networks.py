@@ -13,6 +13,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.model.embedding import Composition
 from dicot.model.export.graph import Graph, double, single, whole
+from dicot.model.export.preparation import WindowValues
 from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
 from dicot.model.levels import END, Levels
@@ -21,7 +22,7 @@ from dicot.nets.encoders.backbones import ResidualBlock
 from dicot.nets.encoders.base import folded, same_margins, scale_and_shift
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
 from dicot.nets.encoders.inception.frozen import Affine, affine
-from dicot.nets.encoders.universal import BESIDE, FLOOR, NO_CHANGE, NO_SPREAD, POINTS, STRETCHES
+from dicot.nets.encoders.universal import BESIDE, FAINT, FLOOR, LIFT, NO_CHANGE, NO_SPREAD, POINTS, STRETCHES
 
 Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]
@@ -210,12 +211,20 @@ def _channel_inputs(graph: Graph, x: str, looks: _Looks) -> str:
     low, high = (graph.add("Gather", series, place, axis=2) for place in (looks.left, looks.right))
     series = graph.add("Add", low, graph.add("Mul", graph.add("Sub", high, low), looks.share))  # (B, C, V, points)
     series = graph.add("Reshape", series, graph.add("Concat", whole(-1, 1), looks.points, axis=0))
-    least = graph.add("Mul", graph.add("Reshape", largest, whole(-1, 1, 1)), single(NO_SPREAD))
+    largest = graph.add("Reshape", largest, whole(-1, 1, 1))
+    lift = _lift(graph, largest)
+    series = graph.add("Mul", series, lift)
+    least = graph.add("Mul", graph.add("Mul", largest, lift), single(NO_SPREAD))
     series = _z_scored(graph, series, least)
     change = graph.pad(graph.add("Sub", graph.cut(series, 1, 2**62), graph.cut(series, 0, -1)), 1, 0, mode="edge")
     largest = graph.over("ReduceMax", graph.add("Abs", change), 2, keep=True)
     change = _z_scored(graph, change, graph.add("Mul", largest, single(NO_CHANGE)))
     return graph.add("Concat", series, change, axis=1)
+
+
+def _lift(graph: Graph, largest: str) -> str:
+    """Return what `universal.lifts` does, by the largest value of each series."""
+    return graph.add("Where", graph.add("Less", largest, single(FAINT)), single(LIFT), single(1))
 
 
 def _z_scored(graph: Graph, x: str, least: str) -> str:
@@ -302,9 +311,15 @@ POOLED: Mapping[str, Callable[[Graph, list[str]], list[str]]] = {
 }
 
 
-def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
+def composed(
+    graph: Graph, prepared: WindowValues, composition: Composition, encoder: Encoder, pool: Callable[[str], str]
+) -> str:
     """Return the vectors (B, F) of prepared windows (B, C, T); `pool` gives the encoder's pooled features."""
-    parts, whole_case = [pool(x)], x
+    x = whole_case = prepared.x
+    with_levels = x
+    if encoder.needs_levels and prepared.offsets is not None:
+        with_levels = graph.add("Add", x, prepared.offsets)
+    parts = [pool(with_levels)]
     if composition.box is not None:
         parts.append(_universal_vector(graph, x, composition.box.encoder))
     if composition.bank is not None or composition.contests is not None:
@@ -315,7 +330,7 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
     if composition.contests is not None:
         parts.append(_contests(graph, x, composition.contests))
     if composition.levels is not None:
-        parts.append(_levels(graph, whole_case, composition.levels))
+        parts.append(_levels(graph, whole_case, prepared.offsets, composition.levels))
     z = graph.add("Concat", *parts, axis=1)
     if composition.compression is None:
         return z
@@ -401,22 +416,25 @@ def _outcomes(graph: Graph, y: str, nothing: str) -> tuple[str, str]:
     return won, graph.cast(graph.over("ReduceSum", losses, 3, keep=True), "DOUBLE")
 
 
-def _levels(graph: Graph, x: str, levels: Levels) -> str:
+def _levels(graph: Graph, x: str, offsets: str | None, levels: Levels) -> str:
     """Return what `Levels.transform` does."""
     mean, largest, smallest = (graph.over(op, x, 2, keep=True) for op in ("ReduceMean", "ReduceMax", "ReduceMin"))
     centred, n_times = graph.add("Sub", x, mean), graph.length(x)
     part = graph.add("Max", graph.add("Div", n_times, whole(END)), whole(1))
     ends = graph.cut(centred, graph.add("Neg", part), 2**62), graph.cut(centred, 0, part)
     trend = graph.add("Sub", *(graph.over("ReduceMean", end, 2, keep=True) for end in ends))
-    units = graph.add("Concat", mean, largest, smallest, trend, axis=2)
+    in_units = [mean, largest, smallest]
+    if offsets is not None:
+        in_units = [graph.add("Add", level, offsets) for level in in_units]
+    units = graph.add("Concat", *in_units, trend, axis=2)
     size = graph.add("Max", graph.add("Abs", largest), graph.add("Abs", smallest))
     least = graph.add("Add", graph.add("Mul", size, single(NO_SPREAD)), single(float(np.finfo(np.float32).tiny)))
     longer = graph.pad(x, 0, graph.add("Max", graph.add("Sub", whole(2), n_times), whole(0)), mode="edge")
     change = graph.add("Sub", graph.cut(longer, 1, 2**62), graph.cut(longer, 0, -1))
-    deviation, rough = (
-        graph.add("Add", graph.add("Unsqueeze", _deviation(graph, series, 2), whole(2)), least)
-        for series in (centred, change)
-    )
+    lift = _lift(graph, size)
+    lifted = [graph.add("Mul", series, lift) for series in (centred, change)]
+    deviations = [graph.add("Unsqueeze", _deviation(graph, series, 2), whole(2)) for series in lifted]
+    deviation, rough = (graph.add("Add", graph.add("Div", one, lift), least) for one in deviations)
     logs = [graph.add("Log", values) for values in (deviation, graph.add("Div", rough, deviation))]
     units = graph.add("Asinh", units) if levels.squashed else units
     return _joined(graph, graph.add("Concat", units, *logs, axis=2), levels.n_channels, floor=0.0)

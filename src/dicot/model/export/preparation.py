@@ -3,25 +3,40 @@
 What numpy computes in float64 is computed in float64 here too, so that the network is given the same numbers.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from dicot.data.cases import Array
 from dicot.data.conversion import LARGEST_VALUE
+from dicot.data.offsets import COARSE, HALF_STEP, LOST, NOISE
 from dicot.data.preparation import Preparation
-from dicot.model.export.graph import Graph, double, single, whole
+from dicot.model.export.graph import Graph, single, whole
+from dicot.model.export.graph import double as double_number
 
 
-def prepare(graph: Graph, x: str, preparation: Preparation) -> tuple[str, str]:
-    """Turn raw windows (B, C, T) into what the network is given, and whether that can be used, (B, 1).
+class WindowValues(NamedTuple):
+    """What a network is given of raw windows."""
+
+    x: str  # (B, C, T) float32
+    usable: str  # (B, 1)
+    offsets: str | None  # (B, C, 1) float32, what was subtracted from the channels; None where nothing ever is
+
+
+def prepare(graph: Graph, x: str, preparation: Preparation, *, double: bool = False) -> WindowValues:
+    """Turn raw windows (B, C, T), of float64 if they are `double`, into what the network is given.
 
     A window cannot be used where `transform` would refuse it: NaN without a policy for it, inf, huge values, nothing
     but NaN, and under "interpolate" a channel without any value.
     """
-    usable = None
+    usable, offsets = None, None
     if preparation.missing != "error":
         gap = graph.add("IsNaN", x)
         usable = _in_any(graph, graph.add("Not", gap))
-        zero = graph.add("Where", gap, single(0), x) if preparation.missing == "zero" else ""
-        x = zero or _interpolate(graph, x, gap)
+        if preparation.missing == "zero":
+            x = graph.add("Where", gap, _number(0, double), x)
+        else:
+            x = _interpolate(graph, x, gap, double)
     if preparation.unequal == "pad":
         missing = graph.add("Max", graph.add("Sub", whole(preparation.n_times), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)
@@ -29,15 +44,44 @@ def prepare(graph: Graph, x: str, preparation: Preparation) -> tuple[str, str]:
         x = graph.cut(x, 0, preparation.n_times)
     elif preparation.unequal == "resample":
         x = _resample(graph, x, preparation.n_times)
+    lost = None
+    if double and preparation.scale is None:
+        lost = _is_lost(graph, x)
     if preparation.scale == "case":
         x = _scale_each_case(graph, x)
     elif preparation.statistics is not None:
         mean, std = (values[:, None].astype(np.float64) for values in vars(preparation.statistics).values())
-        x = graph.add("Div", graph.add("Sub", graph.cast(x, "DOUBLE"), mean), std)
+        raw = graph.cast(x, "DOUBLE")
+        x = graph.add("Div", graph.add("Sub", raw, mean), std)
+        noise = NOISE if double else COARSE * 2 * HALF_STEP
+        lost = graph.add("And", _varies(graph, raw, noise), _is_lost(graph, x))
+    if lost is not None:
+        subtracted = graph.add("Where", lost, graph.over("ReduceMean", x, 2, keep=True), double_number(0))
+        x, offsets = graph.add("Sub", x, subtracted), graph.cast(subtracted, "FLOAT")
     x = graph.cast(x, "FLOAT")
     fits = graph.add("LessOrEqual", graph.add("Abs", x), single(LARGEST_VALUE))  # NaN does not
     all_fit = graph.add("Not", _in_any(graph, graph.add("Not", fits)))
-    return x, all_fit if usable is None else graph.add("And", all_fit, usable)
+    return WindowValues(x, all_fit if usable is None else graph.add("And", all_fit, usable), offsets)
+
+
+def _is_lost(graph: Graph, x: str) -> str:
+    """Tell of channels (B, C, T) in float64 whether float32 would lose how they vary, as `data.offsets` does."""
+    high, low = (graph.over(op, x, 2, keep=True) for op in ("ReduceMax", "ReduceMin"))
+    allowed = graph.add("Mul", graph.add("Sub", high, low), double_number(LOST))
+    rounded = graph.cast(graph.cast(x, "FLOAT"), "DOUBLE")
+    error = graph.over("ReduceMax", graph.add("Abs", graph.add("Sub", rounded, x)), 2, keep=True)
+    return graph.add("And", _varies(graph, x, NOISE), graph.add("Greater", error, allowed))
+
+
+def _varies(graph: Graph, x: str, noise: float) -> str:
+    """Tell of channels (B, C, T) in float64 whether they vary by more than noise of this size, relative to theirs."""
+    high, low = (graph.over(op, x, 2, keep=True) for op in ("ReduceMax", "ReduceMin"))
+    size = graph.add("Max", graph.add("Abs", high), graph.add("Abs", low))
+    return graph.add("Greater", graph.add("Sub", high, low), graph.add("Mul", size, double_number(noise)))
+
+
+def _number(value: float, double: bool) -> Array:
+    return double_number(value) if double else single(value)
 
 
 def _in_any(graph: Graph, where: str) -> str:
@@ -46,7 +90,7 @@ def _in_any(graph: Graph, where: str) -> str:
     return graph.add("Greater", most, single(0))
 
 
-def _interpolate(graph: Graph, x: str, gap: str) -> str:
+def _interpolate(graph: Graph, x: str, gap: str, double: bool) -> str:
     """Fill NaN linearly in time and extend the edges; a channel without any value stays NaN.
 
     The known time steps of a channel are numbered; where[n] is the place of number n. A gap lies between the number
@@ -69,16 +113,16 @@ def _interpolate(graph: Graph, x: str, gap: str) -> str:
     ]
     values = [graph.cast(graph.add("GatherElements", x, place, axis=2), "DOUBLE") for place in places]
     first, last = (graph.cast(place, "DOUBLE") for place in places)
-    apart = graph.add("Max", graph.add("Sub", last, first), double(1))
+    apart = graph.add("Max", graph.add("Sub", last, first), double_number(1))
     slope = graph.add("Div", graph.add("Sub", values[1], values[0]), apart)
     filled = graph.add("Add", graph.add("Mul", slope, graph.add("Sub", graph.cast(time, "DOUBLE"), first)), values[0])
-    return graph.add("Where", gap, graph.cast(filled, "FLOAT"), x)
+    return graph.add("Where", gap, filled if double else graph.cast(filled, "FLOAT"), x)
 
 
 def _resample(graph: Graph, x: str, length: int) -> str:
     """Interpolate linearly onto `length` points, both ends included."""
     last = graph.add("Sub", graph.length(x), whole(1))
-    apart = graph.add("Div", graph.cast(last, "DOUBLE"), double(max(1, length - 1)))
+    apart = graph.add("Div", graph.cast(last, "DOUBLE"), double_number(max(1, length - 1)))
     at = graph.add("Mul", np.arange(length, dtype=np.float64), apart)
     left = graph.add("Max", graph.add("Min", graph.cast(graph.add("Floor", at), "INT64"), last), whole(0))
     right = graph.add("Min", graph.add("Add", left, whole(1)), last)
@@ -93,6 +137,6 @@ def _scale_each_case(graph: Graph, x: str) -> str:
     exact = graph.cast(x, "DOUBLE")
     centred = graph.add("Sub", exact, graph.over("ReduceMean", exact, 2, keep=True))
     std = graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2, keep=True))
-    flat = graph.add("Or", constant, graph.add("Equal", std, double(0)))
-    scaled = graph.add("Div", centred, graph.add("Where", flat, double(1), std))
-    return graph.add("Where", constant, double(0), scaled)
+    flat = graph.add("Or", constant, graph.add("Equal", std, double_number(0)))
+    scaled = graph.add("Div", centred, graph.add("Where", flat, double_number(1), std))
+    return graph.add("Where", constant, double_number(0), scaled)

@@ -187,6 +187,7 @@ class Encoder(nn.Module, ABC):
 
     plain: bool = False
     per_time_step: bool = True
+    needs_levels: bool = True
     probe_length: int = 8  # time steps of a case that every layer takes
     fewest_channels: int = 1
 

@@ -113,22 +113,26 @@ static void z_score(float *x, long n, float least) {
 }
 
 // A channel and its difference side by side, (points, 2), as `channel_inputs` makes them.
-static void fill(const float *x, long n_times, long points, const float *least, float *to) {
+// constants: what counts as no spread of a series and of its difference, ..., below which value it is multiplied by what.
+static void fill(const float *x, long n_times, long points, const float *constants, float *to) {
+  float largest = largest_of(x, n_times, 1), lift = largest < constants[3] ? constants[4] : 1;
   float scale = (float)(n_times - 1) / (float)(points - 1);
   for (long t = 0; t < points; ++t) {
     float place = n_times == points ? t : scale * t;
     long before = (long)place < n_times - 1 ? (long)place : n_times - 1, after = before + (before < n_times - 1);
     float share = place - before;
-    to[2 * t] = n_times == points ? x[t] - x[0] : (1 - share) * (x[before] - x[0]) + share * (x[after] - x[0]);
+    float value = n_times == points ? x[t] - x[0] : (1 - share) * (x[before] - x[0]) + share * (x[after] - x[0]);
+    to[2 * t] = lift * value;
   }
-  z_score(to, points, least[0] * largest_of(x, n_times, 1));
+  z_score(to, points, constants[0] * (lift * largest));
   for (long t = 1; t < points; ++t) to[2 * t + 1] = to[2 * t] - to[2 * t - 2];
   to[1] = to[3];
-  z_score(to + 1, points, least[1] * largest_of(to + 1, points, 2));
+  z_score(to + 1, points, constants[1] * largest_of(to + 1, points, 2));
 }
 
 // x (n_rows, n_times) -> y (n_rows, 3 * sum of widths). padded: the widths in whole tiles, as the weights have them.
-// constants: what counts as no spread of a series and of its difference, and what is added under a root.
+// constants: what counts as no spread of a series and of its difference, what is added under a root, and for `fill` the
+// value below which a series is multiplied by what.
 void vectors(const float *x, long n_rows, long n_times, long points, const float *weights, const long *widths,
              const long *padded, const float *constants, float *y, long n_threads) {
   long share = (n_rows + n_threads - 1) / n_threads, group = share < TOGETHER ? share : TOGETHER;

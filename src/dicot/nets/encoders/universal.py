@@ -20,6 +20,7 @@ BESIDE = 6  # channels up to which their vectors stand side by side; of more, me
 ANY = 0  # as a number of channels: whatever comes
 NO_SPREAD = 1e-6  # deviation relative to the largest value that counts as none
 NO_CHANGE = 1e-3  # the same for differences, which rounding makes of a straight line
+FAINT, LIFT = 2.0**-40, 2.0**80  # values below the one are multiplied by the other, or their squares would be 0
 FLOOR = 1e-5  # under a root, so that its gradient stays finite
 
 Layer = Callable[[Tensor], Tensor]
@@ -39,6 +40,7 @@ class Universal(Encoder):
     """
 
     fewest_channels = ANY
+    needs_levels = False  # every channel is z-scored
 
     def __init__(self, n_channels: int, dim: int = 192) -> None:
         super().__init__(n_channels, dim)
@@ -144,7 +146,7 @@ class _Compiled:
         self.weights = torch.cat([_tiles(*folded(*pair)) for pair in encoder._pairs()])
         self.widths = torch.tensor(encoder.widths)
         self.padded = self.widths + -self.widths % TILE
-        self.constants = torch.tensor([NO_SPREAD, NO_CHANGE, FLOOR])
+        self.constants = torch.tensor([NO_SPREAD, NO_CHANGE, FLOOR, FAINT, LIFT])
 
     def __call__(self, x: Tensor) -> Tensor:
         n_rows, n_times = x.shape[0] * x.shape[1], x.shape[2]
@@ -185,6 +187,7 @@ def channel_inputs(x: Tensor) -> Tensor:
     """Turn cases (B, C, T) into the network's input (B C, 2, points): each channel and its difference, z-scored."""
     points = points_of(x.shape[2])
     values = x.flatten(0, 1).unsqueeze(1)
+    values = values * lifts(values)
     series = values - values[..., :1]  # else a level far from 0 would be rounded with its small changes
     if x.shape[2] != points:
         series = F.interpolate(series, points, mode="linear", align_corners=True)
@@ -192,6 +195,11 @@ def channel_inputs(x: Tensor) -> Tensor:
     change = series.diff(dim=2)
     change = torch.cat([change[..., :1], change], dim=2)
     return torch.cat([series, _z_scored(change, NO_CHANGE * _largest(change))], dim=1)
+
+
+def lifts(x: Tensor) -> Tensor:
+    """Return the factor (..., 1) that makes each row large enough for squares, a power of two that rounds nothing."""
+    return torch.where(_largest(x) < FAINT, LIFT, 1.0).to(x.dtype)
 
 
 def _largest(x: Tensor) -> Tensor:
