@@ -29,15 +29,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_folder_becomes_vectors_without_a_model_and_with_suggested_windows(folder: Path) -> None:
     said = dicot("embed", folder, "--out", "v.parquet", "--device", "cpu")
-    assert "window 4s: 2 of 2 recordings repeat" in said and "--window 5s" in said
+    assert "window 2.56s: 2 of 2 recordings repeat" in said and "--window 5s" in said
     known = read_vectors("v.parquet")
     assert known.source is not None and known.source.model == model_hash("v.model")
-    assert known.source.n_times == 200
-    dicot("embed", "v.model", folder, "--window", "4s", "--stride", "25%", "--out", "w.npz", "--device", "cpu")
+    assert known.source.n_times == 128
+    dicot("embed", "v.model", folder, "--window", "2.56s", "--stride", "25%", "--out", "w.npz", "--device", "cpu")
     np.testing.assert_array_equal(read_vectors("w.npz").x, known.x)
     write(folder / "wednesday.csv", 700)
     said = dicot("embed", folder, "--out", "v.parquet", "--append", "--device", "cpu")
-    assert "Windows of 4s, as in v.parquet" in said and "new ones" in said
+    assert "Windows of 2.56s, as in v.parquet" in said and "new ones" in said
 
 
 def test_a_folder_becomes_a_map_and_is_embedded_again_only_when_it_changed(folder: Path, tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_a_folder_becomes_a_map_and_is_embedded_again_only_when_it_changed(folde
     assert "up to date" in explored() and out.stat().st_mtime_ns == before
     write(folder / "tuesday.csv", 900)
     said = explored()
-    assert "Windows of 4s, as in walks-vectors.npz" in said and out.stat().st_mtime_ns > before
+    assert "Windows of 2.56s, as in walks-vectors.npz" in said and out.stat().st_mtime_ns > before
     assert "made anew" in said and "Labels given by hand stay" in said
-    with pytest.raises(InputError, match=r"window=4s; now stride=50%, window=2s.*explore walks-vectors\.npz.*--over"):
+    with pytest.raises(InputError, match=r"window=2.56s; now stride=50%, window=2s.*explore walks-vectors.npz.*--over"):
         explored("--window", "2s")
     assert "Windows" not in explored("--window", "2s", "--overwrite")
     assert read_vectors(out).source.n_times == 100
