@@ -285,3 +285,18 @@ def test_the_page_says_what_changed_and_leads_to_the_windows(made: Path, tmp_pat
     text = page.read_text()
     assert "What has changed most" in text and "x is ten times smaller" in text
     assert 'href="#window-1"' in text and 'id="window-1"' in text and f"dicot explore {out}" in text
+
+
+def test_appending_vectors_alone_does_not_drop_predictions_or_columns_of_ones_own(made: Path, tmp_path: Path) -> None:
+    out, week = tmp_path / "p.parquet", tmp_path / "week"
+    week.mkdir()
+    shutil.copy(made / "new" / "p.csv", week)
+    dicot("predict", made / "head.safetensors", week, "--out", out)
+    shutil.copy(made / "new" / "q.csv", week)
+    before = out.read_bytes()
+    with pytest.raises(InputError, match="columns that would be lost: predicted, p_fast, p_slow.*dicot predict HEAD"):
+        dicot("embed", made / "model", week, "--window", "1s", "--out", out, "--append")
+    assert out.read_bytes() == before
+    pd.read_parquet(out).assign(note="checked").to_parquet(out)
+    with pytest.raises(InputError, match="would be lost: note. Leave these columns out"):
+        dicot("predict", made / "head.safetensors", week, "--out", out, "--append")

@@ -8,7 +8,7 @@ the same source, options and model takes it up, and the bytes are those of a run
 import shutil
 import socket
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -44,7 +44,16 @@ from dicot.store.folder import (
     known_of,
     write_shard,
 )
-from dicot.store.vectors import COLUMNS, MadeOf, RowFile, Vectors, check_out, read_vectors, write_vectors
+from dicot.store.vectors import (
+    COLUMNS,
+    MadeOf,
+    RowFile,
+    Vectors,
+    check_out,
+    other_columns,
+    read_vectors,
+    write_vectors,
+)
 
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
@@ -156,6 +165,8 @@ def embed_recordings(
     make = partial(RowFile, out)
     with only_writer(out):
         old = read_vectors(out, make=make) if append and out.exists() else None
+        if old is not None:
+            _refuse_to_drop_columns(out, more(old.x[:1]).keys())
         held = None if old is None else _held(out, old, reading, model)
         before: Facts = {} if held is None else held.recordings
         facts: Facts = {}
@@ -225,6 +236,18 @@ def embed_recordings(
         n_recordings = len(np.unique(columns["recording"]))
         n_files = len(stream.files)
         return EmbeddingRun(added, there, n_features, n_recordings, n_files, continued, cut.channels, cut.rate)
+
+
+def _refuse_to_drop_columns(out: Path, written: Collection[str]) -> None:
+    """Refuse to append where that would drop columns that are in the file and that this run does not write."""
+    predictions = {name for name in other_columns(out) if name == "predicted" or name.startswith("p_")}
+    # Who predicts anew replaces the predictions that were there.
+    dropped = [name for name in other_columns(out) if name not in written and not (written and name in predictions)]
+    if not dropped:
+        return
+    is_of_predictions = predictions >= set(dropped)
+    remedy = "Append to it with dicot predict HEAD ... --append" if is_of_predictions else "Leave these columns out"
+    raise InputError(f"{out} has columns that would be lost: {listed(dropped)}. {remedy}, or embed into another file.")
 
 
 def is_current(

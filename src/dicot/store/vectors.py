@@ -206,6 +206,15 @@ def read_source(path: Path) -> MadeOf | None:
         return _source(str(arrays[SOURCE])) if SOURCE in arrays else None
 
 
+def other_columns(path: Path) -> list[str]:
+    """List the columns of a .parquet that are neither vectors nor what dicot says about them, such as predictions."""
+    if path.suffix != ".parquet":
+        return []
+    with naming(path), open_parquet(path) as file:
+        names: list[str] = file.schema_arrow.names
+    return [name for name in names if name not in {"vector", "part", *COLUMNS}]
+
+
 def source_of(path: Path) -> MadeOf | None:
     """Return what vectors say they were made of; None too where it is no such file, or a damaged one."""
     try:
