@@ -1,6 +1,5 @@
 """Some vectors of a file in another one, and searches that start from other files."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +39,8 @@ def test_a_subset_finds_its_series_and_takes_what_is_new(made: Path, tmp_path: P
     dicot("embed", made.parent / "in", *HOW, out, "--append")
     assert set(read_vectors(out).group) == {"ann", "cid", "dot"}, "what was left out does not come back"
     write(made.parent / "in" / "run_ann.csv", 400)
-    output = dicot("embed", made.parent / "in", *HOW, out, "--append", code=3)
-    assert re.search(r"Left out .*run_ann\.csv: has grown, and .* was selected", output)
+    with pytest.raises(InputError, match=r"run_ann\.csv has grown, and .* was selected"):
+        dicot("embed", made.parent / "in", *HOW, out, "--append")
     place = f"row,recording,start,end\n0,sit_bob,{whole.start[1]},{whole.end[1]}\n"  # a page counts its rows anew
     for text, rows in ((place, [whole.recording.tolist().index("sit_bob") + 1]), ("row\n4\n2\n", [2, 4])):
         table.write_text(text)

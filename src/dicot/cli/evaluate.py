@@ -230,15 +230,16 @@ def _can_train(one: "Contender", n_cases: int, settings: dict[str, Any]) -> bool
 def _comparison(everyone: "Sequence[Contender]", n_protocols: int, n_seeds: int) -> str:
     """Say before it begins what is compared, and what takes long."""
     from dicot.core.errors import listed
-    from dicot.model.presets import find_preset
+    from dicot.model.presets import PRESETS
 
     seeds = f" with {n_seeds} seeds" if n_seeds > 1 else ""
     text = f"Comparing {len(everyone)} contenders by {n_protocols} protocol(s){seeds}: "
     text += listed([one.name for one in everyone])
-    budgets = {one.name: find_preset(one.settings["preset"]).minutes for one in everyone if "preset" in one.settings}
-    for name, minutes in budgets.items():
-        if minutes and name == find_preset(name).name:
-            text += f". {name} trains for at most {minutes:g} minutes per seed"
+    for one in everyone:
+        preset = PRESETS.get(one.name)
+        # Controls have the settings of a preset too, and do not train.
+        if preset is not None and preset.minutes:
+            text += f". {one.name} trains for at most {preset.minutes:g} minutes per seed"
     return text
 
 
