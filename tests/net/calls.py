@@ -10,6 +10,7 @@ import torch
 import dicot
 import dicot.paper.suites  # adds the paper's suites
 from dicot.data import inspect_recordings, suggest_windows
+from dicot.data.allowance import Allowance
 from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
@@ -255,11 +256,12 @@ def neighbours_after_saving(x: Array, more: Array, queries: Array, folder: Path)
 
 
 def write_vectors(model: Any, source: Path, out: Path, **options: Any) -> None:
-    embed_recordings(model.transform, "model", out, source, options)
+    # One of the made recordings is shorter than a window.
+    embed_recordings(model.transform, "model", out, source, options, allowance=Allowance(partial=True))
 
 
 def corpus(source: Path, out: Path, **options: Any) -> Any:
-    build_corpus(source, out, **options)
+    build_corpus(source, out, allowance=Allowance(partial=True), **options)
     return dicot.Corpus.open(out)
 
 
