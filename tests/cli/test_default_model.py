@@ -4,11 +4,13 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
 from dicot import TimeSeriesEmbedder, Windows
+from dicot.cli import exitcodes
 from dicot.core.errors import InputError
 from dicot.data import Reading
 from dicot.data.stream import RecordingStream
@@ -188,8 +190,19 @@ def test_vectors_of_two_fits_are_refused_with_the_command_that_makes_them_compar
 def test_a_fit_on_few_windows_is_no_reference_to_tell_a_change_from(folder: Path) -> None:
     dicot("embed", folder, *CUT, "--out", "reference.npz")
     dicot("embed", "reference.model", folder, *CUT, "--out", "new.npz")
-    said = dicot("monitor", "reference.npz", "new.npz", "--unit", "window", "--out", "page.html")
-    assert "fitted on 38 windows, too few" in said and "dicot embed dicot-base DATA" in said
+    compare = ("monitor", "reference.npz", "--unit", "window", "--overwrite", "--out", "page.html")
+    said = dicot(*compare, "new.npz")
+    assert "No change was found" in said
+    assert "fitted on its own 38 windows, too few" in said and "dicot embed dicot-base DATA" in said
+
+    # What differs may differ because the model has seen the reference and not the new windows.
+    for file in folder.glob("*.csv"):
+        table = pd.read_csv(file)
+        table[["x", "y"]] *= 10
+        table.to_csv(file, index=False)
+    dicot("embed", "reference.model", folder, *CUT, "--out", "new.npz", "--overwrite")
+    said = dicot(*compare, "new.npz", code=exitcodes.CANNOT_TELL)
+    assert "Cannot tell whether anything has changed. The model of reference.npz" in said
 
 
 def test_a_sample_of_recordings_is_seeded_and_in_order(folder: Path) -> None:

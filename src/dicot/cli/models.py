@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import typer
 
-from dicot.cli.options import warn
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -126,11 +125,12 @@ def made_by(vectors: Path) -> str | None:
     return None if source is None else source.model or None
 
 
-def warn_of_few_fitted(reference: Path, model: str | None) -> None:
-    """Say so where the model of a reference was fitted on few windows, which are the reference's own.
+def doubt_about_fit(reference: Path, model: str | None) -> str:
+    """Return why a difference from a reference proves nothing: its model was fitted on its own few windows.
 
-    Their vectors keep all differences between them, and those of new windows lose what the fit did not see. Of
-    recordings that are alike, such a fit on 120 windows gave an alarm each time, and on 720 none (eight trials each).
+    Empty where there is no such doubt. Vectors of fitted windows keep all differences between these, and those of new
+    windows lose what the fit did not see. Of recordings that are alike, such a fit on 120 windows gave an alarm each
+    time, and on 720 none (eight trials each).
     """
     import json
 
@@ -138,13 +138,14 @@ def warn_of_few_fitted(reference: Path, model: str | None) -> None:
 
     folder = model_beside(reference)
     if model is None or hash_at(folder) != model:
-        return
+        return ""
     n_windows = json.loads((folder / CONFIG).read_bytes())["data"]["n_cases"]
-    if n_windows < ENOUGH_WINDOWS:
-        warn(
-            f"The model of {reference} was fitted on {n_windows} windows, too few to tell a change from the fit. Embed "
-            f"both by a model that is not fitted: dicot embed dicot-base DATA --out {reference}"
-        )
+    if n_windows >= ENOUGH_WINDOWS:
+        return ""
+    return (
+        f"The model of {reference} was fitted on its own {n_windows} windows, too few to tell a change from the fit. "
+        f"Embed both by a model that is not fitted: dicot embed dicot-base DATA --out {reference} --overwrite"
+    )
 
 
 def hash_at(folder: Path) -> str | None:

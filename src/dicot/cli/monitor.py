@@ -8,7 +8,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.exitcodes import CANNOT_TELL, CHANGE_FOUND
-from dicot.cli.models import warn_of_few_fitted
+from dicot.cli.models import doubt_about_fit
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import check_plot, draw, show_columns
 from dicot.core.errors import InputError
@@ -61,7 +61,7 @@ def monitor(
     allowance = opt.leaving_out(strict)
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
     opt.check_models(reference, old.model, old.x.shape[1], new, now)
-    warn_of_few_fitted(reference, old.model)
+    doubt = doubt_about_fit(reference, old.model)
     classes = _classes(reference, new, old, now, head)
     unit = unit or _usual_unit(old, now)
     seconds = _block_seconds(unit)
@@ -82,6 +82,10 @@ def monitor(
     unit_name = unit if seconds is None else f"{unit} block"
     remedy = _remedy(old, now, seconds) if found.undecided() else ""
     table, sentences = columns_of(found, unit_name), verdict(found, unit_name, remedy)
+    if doubt and found.alarms():
+        sentences = [f"Cannot tell whether anything has changed. {doubt}"]
+    elif doubt:
+        sentences.append(doubt)
     show_columns(table)
     changes = _changes(found, classes, (reference, new), (old, now), data if top else "")
     for sentence in (*sentences, *changes):
@@ -94,9 +98,9 @@ def monitor(
         lead.append("Below: the new windows that lie farthest from the reference.")
     summary = Summary("What has changed most", changes, table, (shlex.join(["dicot", "explore", str(new)]),))
     draw(out, title, lead, new, now, rows, data, figure=figure, allowance=allowance, summary=summary)
-    if found.alarms():
+    if found.alarms() and not doubt:
         raise typer.Exit(CHANGE_FOUND)
-    if found.undecided():
+    if found.alarms() or found.undecided():
         raise typer.Exit(CANNOT_TELL)
     opt.end(allowance)
 
