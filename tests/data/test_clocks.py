@@ -208,3 +208,68 @@ def test_a_warning_of_rows_in_no_window_names_the_options_that_bridge_lost_rows(
     write_with_lost_rows(tmp_path / "a.csv")
     with pytest.warns(LeftOutWarning, match="--set gap=3.5 --set resample=true bridges up to 2 lost rows in a row"):
         Windows.from_folder(tmp_path, "20s", allowance=Allowance(partial=True))
+
+
+def write_activities(path: Path, order: list[int], pause: float, start: str | None = None) -> tuple[Path, pd.DataFrame]:
+    """Write activities of 20 seconds at 50 Hz in an order of the file; return the table in the order of time."""
+    n_rows = 1000
+    parts = []
+    for activity in range(len(order)):
+        seconds = activity * (n_rows / 50 + pause) + np.arange(n_rows) / 50
+        values = activity * n_rows + np.arange(n_rows)
+        parts.append(pd.DataFrame({"time": np.round(seconds, 2), "x": values, "activity": f"kind {activity}"}))
+    table = pd.concat([parts[activity] for activity in order])
+    if start is not None:
+        dates = pd.Timestamp(start) + pd.to_timedelta(table["time"], unit="s")
+        table["time"] = dates.dt.strftime("%Y-%m-%dT%H:%M:%S.%f")
+    table.to_csv(path, index=False)
+    return path, pd.concat(parts)
+
+
+@pytest.mark.parametrize("pause", [5.0, 3600.0], ids=["short pauses", "pauses of an hour"])
+@pytest.mark.parametrize("start", [None, "2026-10-25T00:30:00"], ids=["seconds", "dates"])
+@pytest.mark.parametrize(
+    ("order", "n_parts"),
+    [([6, 2, 0, 7, 3, 1, 5, 4], 8), ([2, 0, 3, 1], 4), ([3, 1, 2, 0], 3)],
+    ids=["eight", "a part between others", "two in their order"],
+)
+def test_parts_stored_out_of_order_are_put_in_the_order_of_time(
+    tmp_path: Path, order: list[int], n_parts: int, start: str | None, pause: float
+) -> None:
+    path, true = write_activities(tmp_path / "a.csv", order, pause, start)
+    recording = read_recording(path, label="activity")
+    assert recording.times is not None
+    np.testing.assert_allclose(recording.times - recording.times[0], true["time"], atol=1e-6)
+    np.testing.assert_array_equal(values_of(recording), true["x"])
+    np.testing.assert_array_equal(recording.label, true["activity"])
+    assert remark_kinds(recording) == ["parts"]
+    assert f"its {n_parts} parts were put in the order of time" in recording.remarks[0].sentence
+    assert "line 1002" in recording.remarks[0].sentence
+
+
+def test_windows_of_parts_out_of_order_keep_their_written_times_and_labels(tmp_path: Path) -> None:
+    path, _ = write_activities(tmp_path / "a.csv", [3, 1, 4, 0, 2], pause=5)
+    with pytest.warns(ClockWarning, match="its 5 parts were put in the order of time"):
+        windows = Windows.from_folder(path, 500, 500, label="activity")
+    assert windows.y is not None
+    assert windows.y.tolist() == [f"kind {activity}" for activity in range(5) for _ in range(2)]
+    np.testing.assert_allclose(windows.start, [25 * activity + 10 * half for activity in range(5) for half in range(2)])
+
+
+def test_rows_that_came_late_within_parts_out_of_order_are_counted_apart(tmp_path: Path) -> None:
+    path, true = write_activities(tmp_path / "a.csv", [2, 0, 3, 1], pause=5)
+    table = pd.read_csv(path)
+    order = np.arange(len(table))
+    order[[100, 101]] = [101, 100]
+    table.iloc[order].to_csv(path, index=False)
+    recording = read_recording(path, ignore=("activity",))
+    np.testing.assert_array_equal(values_of(recording), true["x"])
+    assert remark_kinds(recording) == ["parts", "late"]
+    assert "at 1 of its 4,000 rows" in recording.remarks[1].sentence
+
+
+def test_a_clock_that_tells_a_time_twice_was_set_back_however_often(tmp_path: Path) -> None:
+    stamps = np.concatenate([100 + np.arange(1000) / 50, 50 + np.arange(1000) / 50, 60 + np.arange(1000) / 50])
+    recording = read_recording(write(tmp_path / "a.csv", np.round(stamps, 2)))
+    np.testing.assert_array_equal(values_of(recording), values_of_rows(3000))
+    assert remark_kinds(recording) == ["set back"]

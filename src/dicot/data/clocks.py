@@ -1,6 +1,8 @@
 """Clocks of recordings: time stamps in seconds, also where a counter wraps, a clock is set back or rows came late.
 
-One rule holds: rows that fit between others are put there, and all others keep the order of the file.
+One rule holds: rows that fit between others are put there, and all others keep the order of the file. A file that stores
+whole parts out of order is the exception: where time goes back twice or more and no two parts overlap, all written
+times are true, and the parts are put in their order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,8 @@ _FEW_SEAMS = 4  # places where rows of two parts meet: one packet that is put be
 # Where rows of one part fill holes of another, sorted rows are a usual step apart. Two parts of one time alternate, and
 # their rows are half a step apart on average. This lies in the middle.
 _APART = 0.75  # usual steps
+# One step back may be a clock that was set back. So many, and no time told twice, are parts that were stored out of order.
+_LEAST_OUT_OF_ORDER = 2
 
 _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800  # seconds
 _COUNTER_BITS = (16, 24, 31, 32)
@@ -85,7 +89,13 @@ def read_clock(stamps: Array, unit: str | None, gap: float, where: Where) -> Clo
 
     times, origin = to_seconds(stamps, lost, unit=unit or assumed, where=where)
     is_local = origin is not None and not has_zone(origin)
-    times, set_back = _set_on(times, is_local, gap, where)
+    rows = resets(times)
+    parts = _parts_out_of_order(times, rows, is_local)
+    if parts:
+        in_order = np.concatenate(parts)
+        remarks += [_parts_put_in_order(len(parts), rows, where), *_late_rows(in_order)]
+        return Clock(times, origin, assumed, tuple(remarks))
+    times, set_back = _set_on(times, rows, is_local, gap, where)
     return Clock(times, origin, assumed, (*remarks, *set_back, *_late_rows(times)))
 
 
@@ -144,9 +154,49 @@ def _wrapped(rows: list[int], values: float, where: Where) -> Remark:
     return Remark("wrap", sentence)
 
 
-def _set_on(times: Seconds, is_local: bool, gap: float, where: Where) -> tuple[Seconds, list[Remark]]:
-    """Let time go on where a clock was set back: by an hour at the end of summer time, or else behind a gap."""
-    rows = resets(times)
+def _parts_out_of_order(times: Seconds, rows: list[int], is_local: bool) -> list[Seconds]:
+    """Return the parts of a file that stores them out of order, in the order of time; none where `rows` say otherwise.
+
+    A clock that is set back tells some time twice, sooner or later. Where time goes back at two or more of `rows` and
+    is nowhere told twice, no clock was set back: the parts were written in another order. After one step back alone
+    nobody can know.
+    """
+    if len(rows) < _LEAST_OUT_OF_ORDER:
+        return []
+    step = usual_step(times) or 1.0
+    late = _LATE * step
+    backs = times[np.array(rows) - 1] - times[rows]
+    if is_local:
+        backs = backs[np.abs(_HOUR - backs) > late]
+    if len(backs) < _LEAST_OUT_OF_ORDER:
+        return []
+
+    # A part that was written late may belong into a hole of another, so parts end at large steps ahead, too.
+    edges = np.flatnonzero(np.abs(np.diff(times)) > late) + 1
+    pieces = np.split(times, edges)
+    order = np.argsort([piece.min() for piece in pieces], kind="stable")
+    pieces = [pieces[place] for place in order]
+    if any(behind.min() < before.max() - late for before, behind in pairwise(pieces)):
+        return []
+
+    # Pieces that follow each other in the file as in time are one part.
+    is_next = np.diff(order) == 1
+    starts = np.flatnonzero(~is_next) + 1
+    bounds = [0, *starts.tolist(), len(pieces)]
+    return [np.concatenate(pieces[start:stop]) for start, stop in pairwise(bounds)]
+
+
+def _parts_put_in_order(n_parts: int, rows: list[int], where: Where) -> Remark:
+    sentence = (
+        f"Its time goes back at {_places(rows, where)}, and no time is told twice: its {n_parts:,} parts were put in the "
+        "order of time, with their times as written. If several recordings share the file, name the column that tells "
+        "them apart: --group NAME."
+    )
+    return Remark("parts", sentence)
+
+
+def _set_on(times: Seconds, rows: list[int], is_local: bool, gap: float, where: Where) -> tuple[Seconds, list[Remark]]:
+    """Let time go on at `rows`, where a clock was set back: by an hour at the end of summer time, or behind a gap."""
     if not rows:
         return times, []
     step = usual_step(times) or 1.0
