@@ -1,7 +1,7 @@
 """Clocks of recordings: time stamps in seconds, also where a counter wraps, a clock is set back or rows came late.
 
-One rule holds: rows that fit between others are put there, and all others keep the order of the file. A file that stores
-whole parts out of order is the exception: where time goes back twice or more and no two parts overlap, all written
+One rule holds: rows that fit between others are put there, and all others keep the order of the file. The exception is
+a file that stores whole parts out of order: where time goes back twice or more and no two parts overlap, all written
 times are true, and the parts are put in their order.
 """
 
@@ -26,7 +26,7 @@ _FEW_SEAMS = 4  # places where rows of two parts meet: one packet that is put be
 # Where rows of one part fill holes of another, sorted rows are a usual step apart. Two parts of one time alternate, and
 # their rows are half a step apart on average. This lies in the middle.
 _APART = 0.75  # usual steps
-# One step back may be a clock that was set back. So many, and no time told twice, are parts that were stored out of order.
+# One step back may be a clock that was set back. So many, and no time told twice, are parts stored out of order.
 _LEAST_OUT_OF_ORDER = 2
 
 _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800  # seconds
@@ -188,9 +188,9 @@ def _parts_out_of_order(times: Seconds, rows: list[int], is_local: bool) -> list
 
 def _parts_put_in_order(n_parts: int, rows: list[int], where: Where) -> Remark:
     sentence = (
-        f"Its time goes back at {_places(rows, where)}, and no time is told twice: its {n_parts:,} parts were put in the "
-        "order of time, with their times as written. If several recordings share the file, name the column that tells "
-        "them apart: --group NAME."
+        f"Its time goes back at {_places(rows, where)}, and no time is told twice: its {n_parts:,} parts were put in "
+        "the order of time, with their times as written. If several recordings share the file, name the column that "
+        "tells them apart: --group NAME."
     )
     return Remark("parts", sentence)
 
