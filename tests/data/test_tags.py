@@ -59,7 +59,7 @@ def test_a_pattern_that_does_not_fit_or_could_mean_two_things_is_refused(folder:
             Windows.from_folder(folder, "2s", names=pattern, label="activity")
     with pytest.raises(InputError, match="a=x, b=y_z or a=x_y, b=z"):
         NamePattern("{a}_{b}").fields_of("x_y_z")
-    with pytest.warns(DicotWarning, match="such as label='activity'"):
+    with pytest.warns(DicotWarning, match="such as --label activity "):
         assert Windows.from_folder(folder, "2s", names="{activity}_{subject}").y is None
     (folder / "labels.csv").write_text("file,activity\nwalk_ann,a\n")
     with pytest.raises(InputError, match="label='activity' is a field of .* and a column"):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, is_whole, lookup
+from dicot.core.settings import how_to_prepare
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.floating[Any]]
@@ -159,12 +160,6 @@ def resample(case: Array, length: int) -> Array:
     return out.reshape(*case.shape[:-1], length)
 
 
-def how_to_set(name: str, value: str) -> str:
-    """Say how a policy for cases is set: of an estimator, where cases are made or loaded, and of a command."""
-    estimator = f'prepare={{"{name}": "{value}"}} of an estimator'
-    return f'{estimator}, {name}="{value}" of Windows and load, --set {name}={value} of a command'
-
-
 def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
     """Return the length all cases get, or raise an error that names the cases that cannot get it."""
     lookup(UNEQUAL, policy, "policy for unequal length")
@@ -177,7 +172,7 @@ def target_length(lengths: Array, policy: str, length: int | None = None) -> int
         raise InputError(
             f"The cases have {least if least == most else f'{least} to {most}'} time steps, and must have one length"
             f"{asked}; NaN in all channels at the end of a case counts as padding. "
-            f"Pad, crop or resample them: {how_to_set('unequal', 'pad')}."
+            f"Pad, crop or resample them: {how_to_prepare('unequal', 'pad')}."
         )
     if (policy == "pad" and most > wanted) or (policy == "crop" and least < wanted):
         wrong = lengths > wanted if policy == "pad" else lengths < wanted
@@ -215,7 +210,7 @@ def no_value(what: str, where: str) -> InputError:
     """Return the error for a channel that cannot be interpolated."""
     return InputError(
         f"{what} has no value at all in {where}, and there is nothing to fill it in from. Leave out the file, or the "
-        f"channel with channels= (--channels), or take zeros: {how_to_set('missing', 'zero')}."
+        f"channel: --ignore NAME, or take zeros: {how_to_prepare('missing', 'zero')}."
     )
 
 

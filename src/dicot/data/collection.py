@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import DicotWarning, InputError, listed
+from dicot.core.settings import how_to_prepare
 from dicot.data.allowance import Allowance
-from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, how_to_set, name_cases
+from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
@@ -324,5 +325,5 @@ def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
     if layout == "nct" and n_channels > n_times:
         said = f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}."
         warnings.warn(
-            f"{said} If time comes before channels: {how_to_set('layout', 'ntc')}.", DicotWarning, stacklevel=3
+            f"{said} If time comes before channels: {how_to_prepare('layout', 'ntc')}.", DicotWarning, stacklevel=3
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
+from dicot.core.settings import how_to_prepare
 from dicot.data import cases as of_cases
 from dicot.data.cases import Array, Cases, FloatArray, RawCases, Scale, name_cases, pieces
 from dicot.data.offsets import WithoutOffsets, lossy_offsets, varies
@@ -196,7 +197,7 @@ def convert(
         if len(short):
             raise InputError(
                 f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
-                f"Pad, crop or resample: {of_cases.how_to_set('unequal', 'pad')}. Or replace these values."
+                f"Pad, crop or resample: {how_to_prepare('unequal', 'pad')}. Or replace these values."
             )
     return at_length(plain, unequal, of_cases.target_length(plain.lengths, unequal, length))
 
@@ -238,7 +239,7 @@ def _survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Convers
     if missing == "error" and gaps.any():
         raise InputError(
             f"X contains NaN in {name_cases(np.flatnonzero(gaps))}. "
-            f"Interpolate them, or take zeros: {of_cases.how_to_set('missing', 'interpolate')}. Or remove them."
+            f"Interpolate them, or take zeros: {how_to_prepare('missing', 'interpolate')}. Or remove them."
         )
     if dead and missing == "interpolate":
         raise of_cases.no_value("X", _named(dead))
@@ -256,7 +257,7 @@ def _refuse_extreme(places: list[Place], largest: float, when: str = "") -> None
         raise InputError(
             f"X contains inf or values {when}beyond ±{largest:.0e} in {_named(places)}, more than a network can sum "
             "in float32. Remove or clip these values, or, if all are like that, scale them: "
-            f"{of_cases.how_to_set('scale', 'dataset')}."
+            f"{how_to_prepare('scale', 'dataset')}."
         )
 
 

@@ -19,6 +19,7 @@ from dicot.core.errors import (
     ShortRecordingWarning,
     listed,
 )
+from dicot.core.settings import COLUMN, COLUMNS, how_to_set
 from dicot.data import timestamps
 from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging, resampled_lengths
 from dicot.data.cases import MISSING, Array, no_value, to_array, to_cases
@@ -123,8 +124,8 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         raise InputError(
             f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
             f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
-            f'{np.argmax(lost[channel])}. Fill them in: --set missing=interpolate, or in Python missing="interpolate" '
-            'of Windows; or "zero". Or remove these rows.'
+            f"{np.argmax(lost[channel])}. Fill them in: {how_to_set('missing', 'interpolate')}, or zero. Or remove "
+            "these rows."
         )
     longest, timed = recording.n_times, recording.times is not None
     if recording.times is not None:
@@ -218,7 +219,9 @@ class Cut:
     def _labels_of_ranges(self, tracks: Sequence[Recording], spans: Sequence[Any]) -> list[list[Label | None]]:
         """Return for each track the label that each of its windows takes from a range, None where there is none."""
         if self.rate is None:
-            raise InputError("Ranges of labels are in seconds, and the rate is not known. Say rate= (--set rate=50).")
+            raise InputError(
+                f"Ranges of labels are in seconds, and the rate is not known. Say it: {how_to_set('rate', 50)}."
+            )
         tracked = zip(tracks, spans, strict=True)
         return [labels_of_windows([range_[:3] for range_ in one.ranges], *span) for one, span in tracked]
 
@@ -337,15 +340,15 @@ def settle(
             joined = join_advice({outline.name: outline.channels for outline in outlines})
             raise InputError(
                 f"All recordings must have the same channels: {first} has {', '.join(channels)}; {one.name!r} has "
-                f"{', '.join(one.channels)}. Choose those that all have with channels= (--channels), or leave the "
-                f"other files out. {joined}".strip()
+                f"{', '.join(one.channels)}. Choose those that all have: {_shared_channels(outlines, channels)}, or "
+                f"leave the other files out. {joined}".strip()
             )
         for channel, unit in zip(one.channels, one.units, strict=False):
             other, name = found.setdefault(channel, (unit, one.name)) if unit else (unit, "")
             if unit.lower() != other.lower():
                 raise InputError(
                     f"Channel {channel!r} is in {other} in {name!r} and in {unit} in {one.name!r}. Convert one of the "
-                    "files, leave it out, or choose other channels with channels= (--channels)."
+                    f"files, or leave the channel out: {how_to_set('ignore', [channel])}."
                 )
     check_lacking(outlines, reading.label, allowed=known is not None)
     texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
@@ -420,6 +423,12 @@ def _of_steps(value: Any, n_times: int, what: str, check: Callable[..., Array]) 
     return check([value] if alone else value, 1 if alone else n_times, what, "time steps")
 
 
+def _shared_channels(outlines: Sequence[Outline], channels: Sequence[str]) -> str:
+    """Say how to choose those of the channels that all recordings have."""
+    shared = [channel for channel in channels if all(channel in outline.channels for outline in outlines)]
+    return how_to_set("channels", shared or COLUMNS)
+
+
 def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | None) -> float | None:
     """Return the rate of all windows; None where it is known of no recording."""
     if reading.rate is not None:
@@ -431,7 +440,7 @@ def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | 
         others = f", that of {listed(list(rates))} is" if rates else ""
         raise InputError(
             f"The rate of {listed(timeless)} is not known{others}. "
-            "Name the column of time stamps as time= (--time), or say rate= (--set rate=50)."
+            f"Name the column of time stamps: {how_to_set('time', COLUMN)}, or say the rate: {how_to_set('rate', 50)}."
         )
     usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
     if usual is None:

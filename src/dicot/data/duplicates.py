@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import SettingNeededError
+from dicot.core.settings import COLUMN, how_to_set
 from dicot.data.cases import Array
 from dicot.data.timestamps import Seconds, Where, row_name
 
@@ -24,7 +25,7 @@ def refuse_bursts(starts: NDArray[np.intp], rows: Array, where: Where = row_name
         f"{n_shared:,} of {len(rows):,} rows share their time stamp with the row before, in bursts of up to "
         f"{longest:,}; the first is {where(int(rows[place]))}. Average each burst by --duplicates mean, or keep its "
         "first row by --duplicates first. If several recordings share the file, name the column that tells them "
-        "apart (--group, of a DataFrame recording=).",
+        f'apart: {how_to_set("group", COLUMN)}, of a DataFrame recording="{COLUMN}".',
         duplicates="mean",
     )
 

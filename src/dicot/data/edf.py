@@ -7,11 +7,13 @@ was never filled in.
 import math
 from datetime import datetime
 from pathlib import Path
+from statistics import mode
 from typing import NamedTuple
 
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, naming
+from dicot.core.settings import COLUMNS, how_to_set
 from dicot.data.cases import Array, FloatArray
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts, signals
@@ -47,8 +49,8 @@ class EdfHeader(NamedTuple):
         if labels.count(label) != 1:
             known = did_you_mean(label, labels)
             raise InputError(
-                f"{path} has {labels.count(label)} signals called {label!r}. Choose others with channels= "
-                f"(--channels). {known}"
+                f"{path} has {labels.count(label)} signals called {label!r}. Choose others: "
+                f"{how_to_set('channels', COLUMNS)}. {known}"
             )
         widths, number = [channel.n_per_record for channel in self.channels], labels.index(label)
         whole = np.memmap(path, "<i2", "r", _BLOCK * (1 + len(widths)), (self.n_records, sum(widths)))
@@ -142,7 +144,10 @@ def read_edf(path: Path, reading: Reading) -> Parts:
     rates = {label: signal.rate for label, signal in found.items()}
     if len(set(rates.values())) > 1:
         said = ", ".join(f"{label} {rate:g} Hz" for label, rate in rates.items())
-        raise InputError(f"The signals have several rates: {said}. Choose those of one with channels= (--channels).")
+        usual = mode(rates.values())
+        of_usual_rate = [label for label, rate in rates.items() if rate == usual]
+        choice = how_to_set("channels", of_usual_rate)
+        raise InputError(f"The signals have several rates: {said}. Choose those of one rate: {choice}.")
     try:
         start = datetime.strptime(header.start, "%d.%m.%y %H.%M.%S")
         # The format counts years from 1985 to 2084.

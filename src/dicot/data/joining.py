@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
+from dicot.core.settings import COLUMN, how_to_set
 from dicot.data.cases import Array
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
@@ -74,7 +75,7 @@ def _common_clocks(recordings: Mapping[str, Recording]) -> dict[str, Seconds]:
     if timeless:
         raise InputError(
             f"{timeless[0]} has no time stamps, so there is no clock that the devices share. Name the column of time "
-            "stamps (--time)."
+            f"stamps: {how_to_set('time', COLUMN)}."
         )
     origins = {device: recording.origin for device, recording in recordings.items()}
     if len({origin is None for origin in origins.values()}) > 1:

@@ -1,6 +1,5 @@
 """Columns of labels in a table: several of them, those that look like a second one, and files that have none."""
 
-import shlex
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -9,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dicot.core.errors import DicotWarning, InputError, did_you_mean, listed
+from dicot.core.settings import how_to_set
 from dicot.data.cases import Array
 from dicot.data.labels import as_text, is_number, lost_values
 from dicot.data.reading import Reading
@@ -80,11 +80,10 @@ def refuse_second_label(columns: Mapping[str, Array], channels: Sequence[str], l
     if not suspects:
         return
     shown = "; ".join(f"{name!r} holds {listed(_values(columns[name]))}" for name in suspects)
-    names, everything = shlex.quote(",".join(suspects)), shlex.quote(",".join(channels))
     raise InputError(
         f"Beside the label {label!r}, {shown}, and changes seldom, as another label does; as a channel it would give "
-        f"the answer away. Leave it out: --ignore {names} (ignore=). If it is a measurement, name the channels: "
-        f"--channels {everything} (channels=)."
+        f"the answer away. Leave it out: {how_to_set('ignore', suspects)}. If it is a measurement, name the channels: "
+        f"{how_to_set('channels', list(channels))}."
     )
 
 

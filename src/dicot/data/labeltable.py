@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, listed, quoted
+from dicot.core.settings import how_to_set
 from dicot.data.csvfile import columns_of, open_sheet
 from dicot.data.labels import as_text, is_number
 from dicot.data.ranges import NOISE, UNIT_NAMES, WITHOUT_TABLE, Label, Misplaced
@@ -228,8 +229,8 @@ def _time_of_step(recording: Recording, step: float, rate: float | None) -> floa
     if recording.times is None:
         if rate is None:
             raise InputError(
-                f"Time steps have no time, because the rate of {recording.name!r} is not known. Say rate= "
-                "(--set rate=50)."
+                f"Time steps have no time, because the rate of {recording.name!r} is not known. Say it: "
+                f"{how_to_set('rate', 50)}."
             )
         return step / rate
     last = recording.n_times - 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError
+from dicot.core.settings import COLUMNS, how_to_set
 from dicot.data.allowance import Allowance
 from dicot.data.cutting import Cut, Outline, outline_of, settle
 from dicot.data.readers import files_to_read, read_named, refuse_mistaken
@@ -130,7 +131,9 @@ def unlike_most(
         for outline in of_file:
             if channels is not None and set(outline.channels) != set(channels):
                 has = f"It has the channels {', '.join(outline.channels)}; {others} {', '.join(channels)}."
-                errors[name] = InputError(f"{has} Name those that all have: --channels (channels=).")
+                shared = [channel for channel in channels if channel in outline.channels]
+                choice = how_to_set("channels", shared or COLUMNS)
+                errors[name] = InputError(f"{has} Name those that all have: {choice}.")
             elif rate is not None and (problem := _unit_problem(outline, rate)):
                 errors[name] = InputError(problem)
             elif rate is not None and _is_other_rate(outline, rate, known is not None):

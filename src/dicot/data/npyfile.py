@@ -9,6 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, naming
+from dicot.core.settings import how_to_set
 from dicot.data.cases import Array
 
 _MAPPED_FROM = 1 << 26  # bytes from which an array is mapped, where it is not compressed
@@ -26,8 +27,8 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 _REMEDIES = {
     "X": "the cases. Save the file with one of them.",
-    "y": "the labels. Say which by label= (--label).",
-    "group": "the groups. Say which by group= (--group).",
+    "y": "the labels. Say which, such as {label}.",
+    "group": "the groups. Say which, such as {group}.",
 }
 
 
@@ -84,7 +85,9 @@ def _find(names: Sequence[str], role: str, part: str, chosen: str | None) -> str
         return wanted
     candidates = [name for name in names if _is(name, role, part)]
     if len(candidates) > 1:
-        raise InputError(f"{', '.join(map(repr, candidates))} could each be {_REMEDIES[role]}")
+        ready = {option: how_to_set(option, candidates[0]) for option in ("label", "group")}
+        remedy = _REMEDIES[role].format(**ready)
+        raise InputError(f"{', '.join(map(repr, candidates))} could each be {remedy}")
     return candidates[0] if candidates else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError, WindowLengthWarning, listed
+from dicot.core.settings import how_to_prepare, how_to_set
 from dicot.data.cases import Array, Cases, Policies, Scale, pieces
 from dicot.data.collection import Windows, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, convert, look
@@ -17,8 +18,8 @@ from dicot.data.timestamps import SAME_RATE
 
 ENCODER = "in which this model's encoder takes values as they are,"
 REMEDY = (
-    'Subtract the offset, or fit with prepare={"scale": "case"} (--set scale=case), or use the model instant or '
-    "dicot-base, which subtract it themselves."
+    f"Subtract the offset, or fit with {how_to_prepare('scale', 'case')}, or use the model instant or dicot-base, "
+    "which subtract it themselves."
 )
 FEWEST_STEPS = 16  # of a window; the values of a shorter one may be near each other by chance
 SELDOM = 0.05  # share of windows up to which a channel may be as coarse as a constant that was rounded
@@ -128,7 +129,8 @@ class Preparation:
             lost = [name for name in self.channels if name not in names]
             raise InputError(
                 f"X has the channels {', '.join(names)}; this model was fitted on {', '.join(self.channels)}. "
-                f"{f'It lacks {listed(lost)}. ' if lost else ''}Choose those of the model with channels= (--channels)."
+                f"{f'It lacks {listed(lost)}. ' if lost else ''}Choose those of the model: "
+                f"{how_to_set('channels', self.channels)}."
             )
         return [list(names).index(name) for name in self.channels]
 

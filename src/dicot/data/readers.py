@@ -26,7 +26,15 @@ from dicot.data.labels import is_number
 from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
 from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.recording import Parts, Recording, recordings_of, signals
-from dicot.data.tables import open_parquet, parts_of_arrays, parts_of_table, read_table, table_cases, table_columns
+from dicot.data.tables import (
+    needs_case_and_time,
+    open_parquet,
+    parts_of_arrays,
+    parts_of_table,
+    read_table,
+    table_cases,
+    table_columns,
+)
 from dicot.data.tags import NOTHING, Tag, tables_near, tags_of
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
@@ -81,7 +89,7 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     if reading.case is not None or reading.time is not None:
         content = Content(*table_cases(columns_of(sheet, [reading.case, reading.label, reading.group]), reading))
     elif reading.channels is not None:
-        raise InputError("channels= needs a long table. Name its case= and time= columns too.")
+        raise InputError(f"Channels are chosen in a long table. {needs_case_and_time('It')}")
     else:
         content = Content(*read_rows(sheet, reading))
     return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, is_whole
+from dicot.core.settings import how_to_set
 from dicot.data.cases import LAYOUTS, MISSING
 from dicot.data.namepattern import NamePattern
 from dicot.data.timestamps import GAP
@@ -156,7 +157,7 @@ class Reading:
     def steps(self, rate: float | None) -> tuple[int, int]:
         """Return window and stride in time steps, at so many per second."""
         if self.window is None:
-            raise InputError('Say how long a window is, in time steps or as a time: window="2.56s" (--window).')
+            raise InputError(f"Say how long a window is, in time steps or as a time: {how_to_set('window', '2.56s')}.")
         length = time_steps(self.window, rate)
         return length, time_steps(self.stride, rate, length)
 

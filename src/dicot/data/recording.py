@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
+from dicot.core.settings import COLUMN, how_to_set
 from dicot.data.cases import Array, FloatArray
 from dicot.data.clocks import Remark, read_clock
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
@@ -123,7 +124,8 @@ def _recording(
             times = times[starts]
         rate = usual_rate(times, stretches(times, reading.gap)) if rate is None else rate
     elif unit is not None:
-        raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
+        remedy = how_to_set("time", COLUMN)
+        raise InputError(f"The unit {unit!r} is for time stamps, and there are none. Name their column: {remedy}.")
     label = parts.label
     if isinstance(label, np.ndarray):
         label = label if rows is None else label[rows]
@@ -165,11 +167,15 @@ def numbers(column: Array, channel: str, where: Where = row_name) -> Array:
         for row in np.flatnonzero(~lost):
             if not isinstance(column[row], Real) and not is_number(str(column[row])):
                 cell = str(column[row])
-                remedy = decimal_comma(cell) or "Repair it, or choose the channels with channels= (--channels)."
+                without_it = how_to_set("ignore", [channel])
+                remedy = decimal_comma(cell) or f"Repair it, or leave the column out: {without_it}."
                 raise InputError(f"{where(int(row))}, column {channel!r}: {cell!r} is not a number. {remedy}")
         column = np.where(lost, np.nan, column)
     elif column.dtype.kind not in "biuf":
-        raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
+        raise InputError(
+            f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of --channels, or say "
+            f"{how_to_set('ignore', [channel])}."
+        )
     return column.astype(np.float64)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, WindowLengthWarning, listed, naming
+from dicot.core.settings import how_to_prepare
 from dicot.data.cases import (
     Array,
     Policies,
     RawCases,
     Scale,
-    how_to_set,
     name_cases,
     target_length,
     to_cases,
@@ -78,7 +78,7 @@ def check_split(
     if (first := checked[0].shape[1:]) != (last := checked[-1].shape[1:]):
         raise InputError(
             f"Training and test cases must have one shape (channels, time); got {first} and {last}. "
-            f"Pad, crop or resample them: {how_to_set('unequal', 'pad')}."
+            f"Pad, crop or resample them: {how_to_prepare('unequal', 'pad')}."
         )
     if scale is not None:
         scale = Scale.fit(checked[0].x) if scale == "dataset" else scale

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean, listed
+from dicot.core.settings import COLUMN, COLUMNS, as_option, how_to_set
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
 from dicot.data.labelcolumns import check_lacking, refuse_second_label, with_one_label
@@ -55,13 +56,16 @@ def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None
     case, time, channels = reading.case, reading.time, reading.channels
     ignore = reading.ignore or ()
     if case is None or time is None:
-        raise InputError(f"A long table needs case= and time=. It has the columns {', '.join(columns)}.")
+        raise InputError(f"{needs_case_and_time('A long table')} It has the columns {', '.join(columns)}.")
     roles = {role: c for role in ("case", "time", "label", "group") if (c := getattr(reading, role)) is not None}
     require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
     used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c])]
     if not used or not len(columns[case]):
-        raise InputError(f"The table has 0 rows, or no column of numbers beside {case!r} and {time!r}. Name channels=.")
+        raise InputError(
+            f"The table has 0 rows, or no column of numbers beside {case!r} and {time!r}. Name the channels: "
+            f"{how_to_set('channels', COLUMNS)}."
+        )
     codes, times = _numbered(columns[case]), _times(columns[time], time)
     _refuse_lost(codes < 0, case)
     names = columns[case][np.unique(codes, return_index=True)[1]]
@@ -80,7 +84,10 @@ def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None
         if (changes := own != own[starts][codes]).any():
             bad = names[np.unique(codes[changes])]
             told = f"Column {roles[role]!r} must have one value per case; it changes within {listed([*map(str, bad)])}."
-            raise InputError(f"{told} Cut recordings into windows with Windows.from_array(..., window=...).")
+            raise InputError(
+                f"{told} If these are recordings, leave out the column of cases and cut windows: "
+                f"{how_to_set('window', '5s')} of Windows."
+            )
         constant[role] = check_labels(columns[roles[role]][order[starts]], len(cases), role)
     if channels is None and within.any():
         # Nobody named them, they tell cases apart and never change within one: ids or labels.
@@ -88,7 +95,9 @@ def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None
         if still.any():
             constants = ", ".join(c for c, is_still in zip(used, still, strict=True) if is_still)
             raise InputError(
-                f"These never change within a case: {constants}. Say label=, group=, ignore= or channels=."
+                f"These never change within a case: {constants}. Say what they are: --label {COLUMN} or "
+                f"--group {COLUMN}; or leave them out: --ignore {COLUMN}; or name the channels: "
+                f"{how_to_set('channels', COLUMNS)}."
             )
     unused = [c for c in rest if c not in used] + list(ignore)
     said = [
@@ -134,6 +143,12 @@ def _column(values: Any) -> Array:
     if getattr(getattr(values, "dtype", None), "kind", "") in "iu" and hasattr(values, "isna") and values.isna().any():
         return np.asarray(values.to_numpy(dtype=object, na_value=None))  # pandas' Int64 and its kin
     return to_array(values)
+
+
+def needs_case_and_time(what: str) -> str:
+    """Say that cases in a long table need two columns, and how they are named."""
+    options = f"{as_option('case', COLUMN)} {as_option('time', COLUMN)}"
+    return f'{what} needs the columns of cases and of time: {options} (in Python case="{COLUMN}", time="{COLUMN}").'
 
 
 def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
@@ -208,7 +223,7 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     named = [c for c in (time, reading.group, *(reading.channels or ())) if c is not None]
     require_columns(columns, named)
     if torn := [c for c in (*named, reading.label) if c in ignore]:
-        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore= (--ignore).")
+        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of --ignore.")
     # Other recordings of the same call may have these columns.
     lacking = tuple(c for c in (reading.label, *ignore) if c is not None and c not in columns)
     label = None if reading.label is None else columns.get(reading.label)
@@ -219,7 +234,8 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
         usual = [c for c in free if c.lower() in _TIMES]
         clocks = usual or _clocks(free, groups)
         if len(clocks) > 1:
-            raise InputError(f"{', '.join(clocks)} could each hold the time stamps. Say which by time= (--time).")
+            example = how_to_set("time", clocks[0])
+            raise InputError(f"{', '.join(clocks)} could each hold the time stamps. Say which, such as {example}.")
         time = clocks[0] if clocks else None
     roles = {c for c in (time, reading.label, reading.group) if c is not None}
     if taken := [c for c in reading.channels or () if c in roles]:
@@ -229,16 +245,17 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
         found = [c for c in columns if c not in roles and _is_channel(columns[c])]
         for option, words in _ROLES.items():  # they would give the answer away
             if called := [c for c in found if c.lower() in words]:
-                said = f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option})"
                 raise InputError(
-                    f"{said}, leave it out by ignore= (--ignore {called[0]}), or name the channels= (--channels)."
+                    f"Column {called[0]!r} is called like a {option}. If it is one, say "
+                    f"{how_to_set(option, called[0])}. Otherwise leave it out: {as_option('ignore', called[:1])}, or "
+                    f"name the channels: {as_option('channels', COLUMNS)}."
                 )
         channels = without_clocks(columns, found, groups, time)
         if reading.label is not None and not lacking:  # a misspelled label is refused as such
             refuse_second_label(columns, channels, reading.label)
     if not channels:
         remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
-        remedy = remedy or "Name channels= (--channels)."
+        remedy = remedy or f"Name the channels: {how_to_set('channels', COLUMNS)}."
         raise InputError(f"There is no column of numbers among {', '.join(columns)}. {remedy}")
     stamps = None if time is None else columns[time]
     units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
@@ -327,7 +344,10 @@ def _clocks(columns: Mapping[str, Array], groups: Array | None) -> list[str]:
     if not clocks:
         clocks = [name for name, column in columns.items() if says_time(name) and _is_clock(name, column, groups)]
     if clocks and (other := {"min", "minutes", "h", "hours", "days"} & set(_words(clocks[0]))):
-        raise InputError(f"Column {clocks[0]!r} may count time in {other.pop()}. Write seconds, or name the channels=.")
+        raise InputError(
+            f"Column {clocks[0]!r} may count time in {other.pop()}. Write seconds, or name the channels: "
+            f"{how_to_set('channels', COLUMNS)}."
+        )
     return clocks
 
 
@@ -385,8 +405,9 @@ def without_clocks(
         asked = f"Column {name!r} rises evenly, like a clock or a counter of rows."
         if steps is not None and (says_time(name) or (counter and (time is not None or (steps == 1).all()))):
             what = "counts the rows" if counter else "holds times"
-            said = f"Column {name!r} {what} and is left out. Name the channels= (--channels) to keep it."
-            warnings.warn(said, UnusedKeysWarning, stacklevel=2)
+            keeping_it = as_option("channels", (name or "NAME", "NAME"))
+            message = f"Column {name!r} {what} and is left out. To keep it, name the channels: {keeping_it}."
+            warnings.warn(message, UnusedKeysWarning, stacklevel=2)
             continue
         if steps is None and time is None and _says_only_time(name):
             asked = f"Column {name!r} is called like time stamps, of which some are missing or came twice."
@@ -394,8 +415,8 @@ def without_clocks(
             out.append(name)
             continue
         raise InputError(
-            f"{asked} Say time={name!r} (--time), with its unit=, if it holds the time stamps, and "
-            "group= (--group) if several recordings share the file; otherwise name the channels= (--channels), with "
-            "it or without."
+            f"{asked} If it holds the time stamps, say {how_to_set('time', name)}, its unit such as "
+            f"{as_option('unit', 'ms')}, and {as_option('group', COLUMN)} where several recordings share the file. "
+            f"Otherwise name the channels, with it or without: {how_to_set('channels', COLUMNS)}."
         )
     return out

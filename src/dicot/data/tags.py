@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dicot.core.errors import DicotWarning, InputError, listed, naming
+from dicot.core.settings import as_option, how_to_set
 from dicot.data.csvfile import open_sheet
 from dicot.data.devices import name_fields
 from dicot.data.labeltable import (
@@ -88,7 +89,7 @@ def find_table(source: Source, said: str | None = None) -> Path | None:
         return Path(said) if said else None
     found = tables_near(source)
     if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1]} both hold labels. Say which by table= (--table).")
+        raise InputError(f"{found[0]} and {found[1]} both hold labels. Say which: {as_option('table', str(found[0]))}.")
     return found[0] if found else None
 
 
@@ -133,8 +134,9 @@ def _by_name(files: Files, called: Mapping[str, str], reading: Reading) -> dict[
         raise InputError(f"{said} Correct the pattern (--names), or rename these files.")
     told = {role: f"a field of {pattern.text!r}" for role, name in called.items() if name in pattern.fields}
     if not told and reading.join is None:
-        said = f"Say which field of {pattern.text!r} is the label or the group, such as label={pattern.fields[0]!r}"
-        warnings.warn(f"{said} (--label). None is used.", DicotWarning, stacklevel=3)
+        example = how_to_set("label", pattern.fields[0])
+        message = f"Say which field of {pattern.text!r} is the label or the group, such as {example}. None is used."
+        warnings.warn(message, DicotWarning, stacklevel=3)
     own = {name: (fields or {}).get for name, fields in found.items()}
     return {name: Tag(get(called["label"]), get(called["group"]), told=told) for name, get in own.items()}
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
+from dicot.core.settings import how_to_set
 from dicot.data.cases import Array
 from dicot.data.labels import is_number
 from dicot.data.timeunits import SINCE_1970, UNITS, assumed_unit, no_date
@@ -55,7 +56,7 @@ def to_seconds(
     if column.dtype.kind in "iuf":
         return _from_numbers(column, unit)
     if unit is not None:
-        raise InputError(f"unit={unit!r} is for time stamps that are numbers; these are not. Leave it out.")
+        raise InputError(f"The unit {unit!r} is for time stamps that are numbers; these are not. Leave it out.")
     if column.dtype.kind == "m":
         return column / np.timedelta64(1, "s"), None
     if column.dtype.kind == "M":
@@ -308,7 +309,7 @@ def even_grid(times: Seconds, rate: float) -> Seconds:
     if not wanted <= max(_MANY, _MOST_TIMES * len(times)):
         raise InputError(
             f"At a rate of {rate:g} per second, {len(times)} time steps from {times[0]:g} to {times[-1]:g} s would "
-            f"become {wanted:.3g}. Check rate=, and the unit= of the time stamps."
+            f"become {wanted:.3g}. Check the rate, and the unit of the time stamps: {how_to_set('unit', 'ms')}."
         )
     n_times = int(np.floor(wanted + _ON_GRID)) + 1
     grid = times[0] + np.arange(n_times) / rate

@@ -20,6 +20,7 @@ from torch import Tensor
 from dicot.core.device import allowed_bytes, float32_arithmetic, resolve_device
 from dicot.core.errors import InputError, is_whole, lookup
 from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.core.settings import how_to_prepare
 from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
@@ -90,7 +91,7 @@ class Compression:
         if not mean.isfinite().all():
             raise InputError(
                 f"The embeddings of {int((~x.isfinite().all(dim=1)).sum())} training case(s) are not finite, so that "
-                'nothing can be fitted on them. Clip the values, or fit with prepare={"scale": "dataset"}.'
+                f"nothing can be fitted on them. Clip the values, or fit with {how_to_prepare('scale', 'dataset')}."
             )
         spread = deviation > NO_SPREAD * mean.abs()
         if not spread.any():

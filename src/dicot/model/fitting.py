@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from dicot.core.device import PROCESS_WIDE
 from dicot.core.errors import InputError, ModelFileError, is_whole
 from dicot.core.progress import Bar
+from dicot.core.settings import how_to_prepare
 from dicot.core.transfer import ThreadedArray
 from dicot.data.cases import Array, Cases, name_cases, write_rows
 from dicot.data.conversion import Conversion
@@ -259,5 +260,5 @@ def refuse_non_finite(values: Array, index: Array, cases: Conversion, start: int
         channel = int(x.max(axis=1).argmax())
         raise InputError(
             f"The embedding of {name_cases(index[bad])} is not finite; the largest value of case {index[bad[0]]} is "
-            f'{x.max():.3g}, in channel {channel}. Clip it, or fit a model with prepare={{"scale": "dataset"}}.'
+            f"{x.max():.3g}, in channel {channel}. Clip it, or fit a model with {how_to_prepare('scale', 'dataset')}."
         )

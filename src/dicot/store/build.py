@@ -112,7 +112,7 @@ def build_corpus(
     skip_damaged = skip_damaged or allowance.bad_files
     check_writable(folder, folder=True)
     if reading.join is not None:
-        raise InputError("A corpus is built file by file, so join= is not for it. Leave it out, or use `dicot embed`.")
+        raise InputError("A corpus is built file by file, so --join is not for it. Leave it out, or use `dicot embed`.")
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     found = find_sources(given, reading.table)
     tags = tags_of([one for one in given if SCHEME not in str(one)], {one.name: one.file for one in found}, reading)
@@ -218,7 +218,7 @@ def _check_held(recording: Recording) -> None:
     if is_swallowed(low[known], high[known]):
         raise InputError(
             f"The values of recording {recording.name!r} differ by less than float32, which a corpus has, can tell. "
-            "Subtract what they have in common, or leave the channel out (--channels)."
+            "Subtract what they have in common, or leave the channel out: --ignore NAME."
         )
     warnings.warn(
         f"In stretches of recording {recording.name!r} the values of a channel differ by less than float32, which a "

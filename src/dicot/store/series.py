@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, listed
+from dicot.core.settings import how_to_set
 from dicot.data.cases import MISSING, Array
 from dicot.data.collection import Windows
 from dicot.data.cutting import resampled
@@ -131,7 +132,10 @@ class RecordedSeries(Series):
         self.rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
         if self._reading.resample and self.rate is None:
-            raise InputError(f"The recordings of {what} were resampled, and it does not say to which rate. Say rate=.")
+            raise InputError(
+                f"The recordings of {what} were resampled, and it does not say to which rate. Say it: "
+                f"{how_to_set('rate', 50)}."
+            )
         self._held: dict[str, dict[str, Track]] = {}
         self._lock = Lock()
         names, firsts = np.unique(self._recording, return_index=True)
@@ -172,7 +176,10 @@ class RecordedSeries(Series):
         recording = str(self._recording[row])
         file = self._files[str(file_name_of(recording, self._files))]
         said = f"{file} has no time steps of {recording!r} from {start:g} to {end:g}, as row {row} of {self._what} has."
-        raise InputError(f"{said} Embed it again, or name what was embedded (--data), and rate= if it has no times.")
+        raise InputError(
+            f"{said} Embed it again, or name what was embedded (--data), and the rate if it has no "
+            f"times: {how_to_set('rate', 50)}."
+        )
 
     def _problem(self, name: str | None) -> str:
         """Say why a file cannot be shown; nothing where it can."""
