@@ -82,7 +82,7 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "long.parquet"
     parquet.write_table(pa.table({"id": [1, 1, 2, 2], "t": [1, 0, 0, 1], "v": [5.0, 4.0, 6.0, 7.0]}), path)
     assert read_split(path, case="id", time="t").train.x.tolist() == [[[4, 5]], [[6, 7]]]
-    with pytest.raises(InputError, match=r"long\.parquet: .*needs the columns of cases and of time: --set case=COLUMN --time COLUMN "):
+    with pytest.raises(InputError, match=r"long\.parquet: .*cases and of time: --set case=COLUMN --time COLUMN "):
         read_split(path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"long\.parquet"):
