@@ -17,7 +17,7 @@ from dicot.judge.classical import CLASSICAL
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report import frame, scores
-from dicot.judge.report.best import INSTANT, OF_THE_BOX, SEEN, SUBJECTS, gains
+from dicot.judge.report.best import INSTANT, OF_THE_BOX, SEEN, SUBJECTS, SUITE, by_own_classifier, gains
 from dicot.judge.report.figures import critical_difference, time_scatter
 from dicot.judge.report.page import Part, slug, write_pages
 from dicot.judge.report.stats import friedman_text
@@ -54,6 +54,8 @@ class Request:
         """Find the newest rows of a suite, or of several that are joined; `data` may hold other suites too."""
         asked, names = cls(suite, data, **how), suite.split(JOIN)
         own = data[data.suite.isin(names)]
+        if SUITE in names:
+            own = by_own_classifier(own)
         for name in (name for name in names if name not in set(own.suite)):
             near = did_you_mean(name, sorted(set(data.suite)))
             hint = f"It was to run on {asked.absent}. {HOW_TO_GET}" if asked.absent else near

@@ -103,8 +103,11 @@ class Line:
 
 
 def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
-    """Give titles and tables: the gains on reported sets and on development sets, and the seconds."""
-    data, dropped = _one_line_each(by_own_classifier(data))
+    """Give titles and tables: the gains on reported sets and on development sets, and the seconds.
+
+    `data` are rows as `by_own_classifier` returns them.
+    """
+    data, dropped = _one_line_each(data)
     if not set(SUBJECTS) & set(data.contender):
         raise InputError(f"There is no record of {' or '.join(SUBJECTS)}. Run `dicot bench best`.")
     require_controls(data, "Gains of the presets")
