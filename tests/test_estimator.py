@@ -1,4 +1,5 @@
 import copy
+import gc
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import dicot
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError, WindowLengthWarning
 from dicot.data import Windows, check_collection
@@ -454,3 +456,16 @@ def test_a_fit_of_one_case_gives_its_features_uncompressed(waves, tmp_path):
     np.testing.assert_array_equal(again.transform(waves.x), vectors)
     with pytest.raises(InputError, match="n_components=4 needs training cases that differ"):
         TimeSeriesEmbedder(features={"n_components": 4, "length": 0}, device="cpu").fit(waves.x[:1])
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_is_collected_after_an_import_as_before_it(enabled):
+    was_enabled = gc.isenabled()
+    try:
+        if not enabled:
+            gc.disable()
+        assert dicot.__getattr__("TimeSeriesEmbedder") is TimeSeriesEmbedder
+        assert gc.isenabled() == enabled
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,5 +1,6 @@
 """Embeddings from unlabelled time series. Importing this package imports neither torch nor scikit-learn."""
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,18 @@ __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'dicot' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dicot' has no attribute {name!r}")
+    # torch, scikit-learn and pandas make hundreds of thousands of objects that stay. Looking through them for garbage
+    # again and again takes a seventh of the time of the import.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        module = import_module(_HOMES[name])
+    finally:
+        if was_enabled:
+            gc.enable()
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:
