@@ -235,6 +235,7 @@ def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monk
         assert f"dicot {shlex.join(step)}" in html.unescape(page)
         dicot(*step, *(["--export", "map.html"] if step[0] == "explore" else []))  # which would serve until Ctrl-C
     assert len(read_vectors(tmp_path / "vectors.npz")) == 60
+    dicot(*steps[2][1:], "--seeds", "1,2")  # into the folder that this run has filled; two seeds are quicker than five
 
 
 def test_a_page_explains_protocols_and_shows_classes_by_name_without_a_script(tmp_path, file, cases):

@@ -146,6 +146,15 @@ def test_sentence(case):
     assert ("too few cases" in " ".join(found.more)) == any(None in seeds for seeds in values.values())
 
 
+@pytest.mark.parametrize("others", [{}, {"raw": [60.0]}])
+def test_an_untrained_control_is_not_recommended_because_it_fits_quicker_than_an_equal_default(others):
+    values = {"random": [100.0], "instant": [100.0], **others}
+    roles = {**ROLE, "instant": "baseline"}  # nothing of it was trained here
+    found = verdict(Trial(frame(rows(values)), roles, n_test=N))
+    assert found.sentence.startswith("Use instant. ")
+    assert found.use[0] == "instant"
+
+
 def test_seeds_that_disagree_make_a_difference_noise():
     values = {"ours": [99, 60], "calibrated": [70, 70]}
     found = verdict(trial(values))

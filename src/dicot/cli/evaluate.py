@@ -306,7 +306,9 @@ def _next_steps(
         words = ["dicot", "embed", str(model or (out or Path()) / "model"), data, *reading, "--out", "vectors.npz"]
         steps.append(("Embed these data, or others, with the model", words))
     if n_seeds == 1:
-        steps.append(("Be surer, with more seeds", [*again, "--seeds", "1,2,3,4,5"]))
+        # The report of this run is there by then.
+        replacing = ["--overwrite"] if out is not None and "--overwrite" not in again else []
+        steps.append(("Be surer, with more seeds", [*again, "--seeds", "1,2,3,4,5", *replacing]))
     return [(why, shlex.join(words)) for why, words in steps]
 
 

@@ -142,9 +142,10 @@ def doubt_about_fit(reference: Path, model: str | None) -> str:
     n_windows = json.loads((folder / CONFIG).read_bytes())["data"]["n_cases"]
     if n_windows >= ENOUGH_WINDOWS:
         return ""
+    unfitted = reference.with_stem(f"{reference.stem}-dicot-base")
     return (
         f"The model of {reference} was fitted on its own {n_windows} windows, too few to tell a change from the fit. "
-        f"Embed both by a model that is not fitted: dicot embed dicot-base DATA --out {reference} --overwrite"
+        f"Embed both by a model that is not fitted: dicot embed dicot-base DATA --out {unfitted}"
     )
 
 

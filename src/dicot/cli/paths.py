@@ -11,7 +11,7 @@ from dicot.core.errors import InputError
 from dicot.core.storage import check_writable, refuse_existing
 
 MADE_BY = {
-    "vectors": "`dicot embed MODEL DATA --out {}` writes one.",
+    "vectors": "`dicot embed DATA --out {}` writes one.",
     "classifier": "`dicot classify VECTORS --save {}` writes one.",
     "file": "Check the path.",
 }

@@ -182,7 +182,7 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
     if not path.is_dir() and path.suffix not in SUFFIXES:
         raise InputError(f"{path} has the suffix {path.suffix!r}; vectors are read from {' and '.join(SUFFIXES)}.")
     if not path.exists():
-        raise InputError(f"There is no file {path}. `dicot embed MODEL DATA --out {path}` writes one.")
+        raise InputError(f"There is no file {path}. `dicot embed DATA --out {path}` writes one.")
     with naming(path):
         vectors = (
             _of_store(path) if path.is_dir() else _of_npz(path) if path.suffix == ".npz" else _of_parquet(path, make)

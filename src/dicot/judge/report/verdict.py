@@ -60,11 +60,19 @@ class Ranking:
 
     @classmethod
     def of(cls, trial: Trial, protocol: str, metric: str) -> "Ranking":
-        """Rank whoever has a score for every seed and draw; at equal scores the quicker to fit comes first."""
-        own = trial.data[(trial.data.protocol == protocol) & (trial.data.metric == metric)]
-        table = own.pivot(index=["seed", "draw"], columns="contender", values="value").dropna(axis=1)
-        quick = own.groupby("contender").fit_seconds.mean().fillna(0.0)[table.columns].sort_values(kind="stable")
-        return cls(trial, protocol, metric, table[quick.index]).ordered()
+        """Rank whoever has a score for every seed and draw.
+
+        At equal scores the quicker to fit comes first, and controls come last: an untrained network is there to
+        compare with, and nobody should be told to use it because a test was too easy.
+        """
+        results = trial.data[(trial.data.protocol == protocol) & (trial.data.metric == metric)]
+        table = results.pivot(index=["seed", "draw"], columns="contender", values="value").dropna(axis=1)
+        seconds = results.groupby("contender").fit_seconds.mean().fillna(0.0)
+
+        def in_a_tie(name: str) -> tuple[bool, float]:
+            return trial.roles[name] == CONTROL, seconds[name]
+
+        return cls(trial, protocol, metric, table[sorted(table.columns, key=in_a_tie)]).ordered()
 
     def ordered(self) -> "Ranking":
         """Put the best first; what is equal stays in its order."""
