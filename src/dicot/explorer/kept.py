@@ -82,7 +82,7 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
         elif same:
             return made
     else:
-        say(f"Making the map of {len(known):,} windows, once; of 5,000 and more it takes some minutes.")
+        say(f"Making the map of {len(known):,} windows. This is done once: the map is kept beside the vectors.")
         points, title = _map(known.x, kind)
         say(f"Map: {title}")
         of_all = (outlier_scores(known), keys, np.ones(len(known), bool))
