@@ -206,6 +206,17 @@ def test_a_fit_on_few_windows_is_no_reference_to_tell_a_change_from(folder: Path
     assert "Cannot tell whether anything has changed. The model of reference.npz" in said
 
 
+def test_a_recording_that_has_changed_is_embedded_by_the_remedy_that_append_names(folder: Path) -> None:
+    command = ("embed", "dicot-base", folder, *CUT, "--out", "v.npz")
+    dicot(*command)
+    table = pd.read_csv(folder / "monday.csv")
+    table["x"] += 1
+    table.to_csv(folder / "monday.csv", index=False)
+    said = dicot(*command, "--append", code=exitcodes.PARTIAL)
+    assert "write --overwrite in place of --append" in said
+    assert "Left out" not in dicot(*command, "--overwrite")
+
+
 def test_a_sample_of_recordings_is_seeded_and_in_order(folder: Path) -> None:
     write(folder / "wednesday.csv", 3000)
     stream = RecordingStream(folder, Reading(window="2s"))

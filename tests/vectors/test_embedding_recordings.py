@@ -123,7 +123,7 @@ def test_a_recording_that_has_changed_is_refused(folder: Path, tmp_path: Path, h
         os.utime(mon, ns=(facts.st_atime_ns, facts.st_mtime_ns))
         assert (mon.stat().st_size, mon.stat().st_mtime_ns) == (facts.st_size, facts.st_mtime_ns)
     with pytest.raises(
-        InputError, match=r"mon\.csv has changed since .*v\.parquet was made of it.* leave out --append"
+        InputError, match=r"mon\.csv has changed since .*v\.parquet was made of it.* --overwrite in place of --append"
     ):
         embed_recordings(moments, "abc", out, folder, CUT, append=True)
     assert out.read_bytes() == before and not list(tmp_path.glob(".*"))

@@ -113,7 +113,7 @@ def model_to_append_with(out: Path) -> Path | None:
     except InputError as error:
         raise InputError(
             f"{out} was made by the model {source.model[:12]}, which is neither in {kept} nor in the box. Put it back, "
-            "or name it (--model). To embed everything anew, leave out --append."
+            "or name it (--model). To embed everything anew, write --overwrite in place of --append."
         ) from error
 
 

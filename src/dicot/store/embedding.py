@@ -55,7 +55,7 @@ from dicot.store.vectors import (
     write_vectors,
 )
 
-AGAIN = "Write another file, or leave out --append to write this one anew."
+AGAIN = "Write another file, or write --overwrite in place of --append to replace this one."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
 Place = tuple[str, float, float]  # recording, start and end of a window
 
@@ -388,7 +388,8 @@ def _new_files(
             renamed.append(f"{name} (there as {old})")
     if renamed:
         said = f"{out} has the windows of {listed(renamed)} under another name, which they keep."
-        warnings.warn(f"{said} To have them named anew, leave out --append.", DicotWarning, stacklevel=6)
+        remedy = "To have them named anew, write --overwrite in place of --append."
+        warnings.warn(f"{said} {remedy}", DicotWarning, stacklevel=6)
     return new
 
 
