@@ -5,6 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from dicot.core.errors import InputError
+from dicot.judge.report.drift import verdict
 from dicot.use.blocks import LONGER, blocks_of, seconds_alike, suggested_block
 from dicot.use.changes import changed_channels, changed_shares
 from dicot.use.monitoring import compare
@@ -53,6 +54,29 @@ def test_few_units_cannot_alarm() -> None:
     (old, before), (new, now) = week(rng, 4), week(rng, 2, 50.0)
     (one,) = compare(old, new, units=(before, now)).parts
     assert one.smallest == pytest.approx(1 / 15) and one.p["vectors"] > ALPHA
+
+
+def test_no_change_is_not_claimed_where_only_one_arrangement_could_have_alarmed() -> None:
+    rng = np.random.default_rng(2)
+    (old, before), (new, now) = week(rng, 3), week(rng, 4)
+    found = compare(old, new, units=(before, now), alpha=ALPHA)
+    assert found.parts[0].smallest == pytest.approx(1 / 35) and not found.alarms()
+    assert found.undecided() == list(found.parts), "one arrangement of 35 alarms: the absence of an alarm says nothing"
+    (sentence,) = verdict(found, "recording", "Record more.")
+    assert sentence.startswith("Cannot tell whether anything has changed: with 3 recording(s)")
+    assert "only the most extreme of all arrangements" in sentence and sentence.endswith("Record more.")
+    far = compare(old, new + 100, units=(before, now), alpha=ALPHA)
+    assert far.alarms() and not far.undecided(), "an alarm stays an alarm"
+    (old, before), (new, now) = week(rng, 4), week(rng, 5)
+    assert not compare(old, new, units=(before, now), alpha=ALPHA).undecided(), "several of 126 arrangements alarm"
+
+
+def test_as_many_units_on_both_sides_have_half_as_many_arrangements() -> None:
+    rng = np.random.default_rng(2)
+    (old, before), (new, now) = week(rng, 3), week(rng, 3, 100.0)
+    (part,) = compare(old, new, units=(before, now)).parts
+    assert part.smallest == pytest.approx(2 / 20), "with sides exchanged the distance is the same"
+    assert part.p["vectors"] == pytest.approx(part.smallest, abs=0.03)
 
 
 def test_blocks_of_time_follow_each_other_in_every_recording() -> None:

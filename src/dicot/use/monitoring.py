@@ -20,6 +20,7 @@ Pair = tuple[Any, Any]  # of the reference and of the new windows
 
 MOST = 2500  # windows whose distances to each other are taken, about; of more, some of each unit
 REFERENCE = 10_000  # windows that outliers are told by; drawn where there are more
+ARRANGEMENTS = 2  # of the units that must be able to raise an alarm before "no change" is said
 FINEST, DRAWS = 100, 9999  # the smallest p-value is so many times below what alarms; with so many exchanges at most
 
 
@@ -48,11 +49,19 @@ class Comparison:
 
     def alarms(self) -> list[Drift]:
         """Return the parts that differ from the reference."""
-        return [part for part in self.parts if min(part.p.values()) <= self.alpha]
+        return [part for part in self.parts if self._has_alarm(part)]
 
     def undecided(self) -> list[Drift]:
-        """Return the parts with so few units that no difference, however large, could have raised an alarm."""
-        return [part for part in self.parts if part.smallest > self.alpha]
+        """Return the parts without an alarm whose units are so few that the absence of an alarm says nothing.
+
+        Where fewer than two arrangements of the units could raise an alarm, only the largest difference that is
+        possible would be found, or none at all.
+        """
+        decisive = self.alpha / ARRANGEMENTS * (1 + 1e-9)  # with equality, in spite of rounding, two are enough
+        return [part for part in self.parts if part.smallest > decisive and not self._has_alarm(part)]
+
+    def _has_alarm(self, part: Drift) -> bool:
+        return min(part.p.values()) <= self.alpha
 
 
 def compare(
@@ -113,10 +122,18 @@ def compare(
             shares = {one: (float(before[i]), float(now[i])) for i, one in enumerate(held)}
         energy = float(_values(-apart, is_new[None])[0]) / max(2 * float(apart[is_new][:, ~is_new].mean()), 1e-12)
         p = {test: min(1.0, n_tests * _p(form, is_new, draws, seed)) for test, form in forms.items()}
-        smallest = n_tests * max(1 / math.comb(sum(counts), counts[1]), 1 / (draws + 1))
+        smallest = n_tests * max(1 / _arrangements(counts), 1 / (draws + 1))
         odd = float((outlier_p[here] <= alpha).mean())
         found.append(Drift(name, counts, math.sqrt(max(energy, 0)), p, smallest, odd, shares))
     return Comparison(tuple(found), alpha, distance, outlier_p, -detector.calibration_scores_)
+
+
+def _arrangements(units: tuple[int, int]) -> int:
+    """Count the ways to divide the units into reference and new that may differ in what the tests measure."""
+    before, now = units
+    ways = math.comb(before + now, now)
+    # Sides of as many units may be exchanged as a whole, and the distance between them is the same.
+    return ways // 2 if before == now else ways
 
 
 def _distances(x: NDArray[np.float32], unit: NDArray[np.intp]) -> Floats:

@@ -11,26 +11,50 @@ from dicot.use.monitoring import Comparison, Drift
 COLOURS = {"reference": GREY, "new": PALETTE[1]}
 
 
-def verdict(found: Comparison, unit: str, remedy: str) -> list[str]:
-    """Say what was found, how far that goes, and by `remedy` what to do where too little is known for a verdict."""
-    alarms, undecided = found.alarms(), found.undecided()
-    level = f"Where nothing changes, at most {found.alpha:.0%} of such comparisons of {unit}s raise an alarm."
+def verdict(found: Comparison, unit: str, remedy: str, short_blocks: bool = False) -> list[str]:
+    """Say what was found, how far that goes, and by `remedy` what to do where too little is known for a verdict.
+
+    `short_blocks` are units that are no independent evidence: more comparisons than alpha alarm without a change.
+    """
+    alarms = found.alarms()
+    undecided = found.undecided()
+    level = _level(found.alpha, unit, short_blocks)
     sentences = []
     if alarms:
         sentences.append(f"Changed: {_named(alarms)}. {level}")
     elif not undecided:
         sentences.append(f"No change was found. {level}")
     if undecided:
-        weakest = max(undecided, key=lambda part: part.smallest)
-        before, now = weakest.units
         which = "" if len(found.parts) == 1 else f" in {_named(undecided)}"
+        weakest = max(undecided, key=lambda part: part.smallest)
         sentences.append(
-            f"Cannot tell whether anything has changed{which}: with {before} {unit}(s) of the reference and {now} new "
-            f"one(s) no p-value can be below {weakest.smallest:.2g}, whatever they hold, and an alarm needs "
-            f"{found.alpha:g}. {weakest.odd:.1%} of the new windows are odd, where about {found.alpha:.0%} would be if "
-            f"nothing had changed. {remedy}"
+            f"Cannot tell whether anything has changed{which}: {_too_few(weakest, found.alpha, unit)} "
+            f"{weakest.odd:.1%} of the new windows are odd, where about {found.alpha:.0%} would be if nothing had "
+            f"changed. {remedy}"
         )
     return sentences
+
+
+def _level(alpha: float, unit: str, short_blocks: bool) -> str:
+    """Say how often there is an alarm though nothing has changed."""
+    if short_blocks:
+        return (
+            f"These {unit}s are too short to be independent: where nothing changes, more than {alpha:.0%} of such "
+            "comparisons may raise an alarm."
+        )
+    return f"Where nothing changes, at most {alpha:.0%} of such comparisons of {unit}s raise an alarm."
+
+
+def _too_few(part: Drift, alpha: float, unit: str) -> str:
+    """Say why the units of this part are too few for a verdict."""
+    before, now = part.units
+    units = f"with {before} {unit}(s) of the reference and {now} new one(s)"
+    if part.smallest > alpha:
+        return f"{units} no p-value can be below {part.smallest:.2g}, whatever they hold, and an alarm needs {alpha:g}."
+    return (
+        f"{units} only the most extreme of all arrangements could have raised an alarm (its p-value is "
+        f"{part.smallest:.2g}, and an alarm needs {alpha:g})."
+    )
 
 
 def _named(parts: Sequence[Drift]) -> str:
