@@ -264,6 +264,33 @@ def test_one_long_recording_gives_no_verdict_and_blocks_of_time_do(tmp_path: Pat
         dicot("monitor", old, odd, *words, "--unit", "fortnight")
 
 
+def test_recordings_too_short_for_blocks_are_told_how_long_a_block_is(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    old, new = long_vectors(tmp_path / "old.npz", 420, 1), long_vectors(tmp_path / "new.npz", 360, 3)
+    words = ("--out", page, "--overwrite", "--top", 0)
+    said = " ".join(dicot("monitor", old, new, *words, code=CANNOT_TELL).split())
+    alike = re.search(r"Windows stay alike for (\d+)s, so a block must last (\S+) to be independent of", said)
+    assert alike is not None and alike[2] == "1min" and 20 * int(alike[1]) == 60
+    assert "Each side needs 10 of them, 10min, and the reference holds 7min, the new windows 6min" in said
+    assert "Record longer, compare more recordings" in said
+    shorter = re.search(r"or take shorter blocks, which alarm more often than --alarm 0.05 says: (--unit \S+)\.", said)
+    assert shorter is not None and shorter[1] == "--unit 30s"
+    said = " ".join(dicot("monitor", old, new, *words, *shorter[1].split()).split())
+    assert "Blocks should last 1min or more" in said and "e+" not in said
+    assert "No change was found. These 30s blocks are too short to be independent" in said
+    assert "more than 5% of such comparisons may raise an alarm" in said and "at most" not in said
+
+
+def test_too_few_blocks_of_a_given_length_are_told_a_shorter_one(tmp_path: Path) -> None:
+    old, new = long_vectors(tmp_path / "old.npz", 2000, 1), long_vectors(tmp_path / "new.npz", 2000, 3)
+    words = ("--out", tmp_path / "page.html", "--overwrite", "--top", 0)
+    said = " ".join(dicot("monitor", old, new, *words, "--unit", "1h", code=CANNOT_TELL).split())
+    assert "or take shorter blocks: --unit 2min." in said
+    short = long_vectors(tmp_path / "short.npz", 8, 4)
+    said = " ".join(dicot("monitor", old, short, *words, code=CANNOT_TELL).split())
+    assert "Record longer, or compare more recordings." in said and "inf" not in said
+
+
 def test_labels_that_somebody_gave_are_shown_and_prove_nothing(tmp_path: Path) -> None:
     old, page = long_vectors(tmp_path / "old.npz", 2000, 1), tmp_path / "page.html"
     new = long_vectors(tmp_path / "new.npz", 900, 3, label="b")

@@ -1,5 +1,6 @@
 """dicot monitor: whether a new week, device or class is still what the reference was."""
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -65,8 +66,7 @@ def monitor(
     classes = _classes(reference, new, old, now, head)
     unit = unit or _usual_unit(old, now)
     seconds = _block_seconds(unit)
-    if seconds is not None:
-        _warn_of_short_blocks(old, now, seconds, alpha)
+    short_blocks = seconds is not None and _warn_of_short_blocks(old, now, seconds, alpha)
     units = None if unit == "window" else (_unit_of(reference, old, unit), _unit_of(new, now, unit))
     with naming(reference):
         found = compare(
@@ -80,8 +80,9 @@ def monitor(
             alpha=alpha,
         )
     unit_name = unit if seconds is None else f"{unit} block"
-    remedy = _remedy(old, now, seconds) if found.undecided() else ""
-    table, sentences = columns_of(found, unit_name), verdict(found, unit_name, remedy)
+    remedy = _remedy(old, now, seconds, alpha) if found.undecided() else ""
+    table = columns_of(found, unit_name)
+    sentences = verdict(found, unit_name, remedy, short_blocks)
     if doubt and found.alarms():
         sentences = [f"Cannot tell whether anything has changed. {doubt}"]
     elif doubt:
@@ -220,35 +221,73 @@ def _unit_of(path: Path, known: "Vectors", unit: str) -> "Array":
     return blocks_of(recording, start, seconds)
 
 
-def _warn_of_short_blocks(old: "Vectors", now: "Vectors", seconds: float, alpha: float) -> None:
-    """Say so where blocks are so short that they are no independent evidence."""
-    least = _least_block(old, now)
-    if seconds < least:
-        opt.warn(
-            f"Blocks should last {least:.3g} s or more, twenty times as long as windows stay alike. Of shorter ones "
-            f"there may be more false alarms than --alarm {alpha:g} says."
+def _warn_of_short_blocks(old: "Vectors", now: "Vectors", seconds: float, alpha: float) -> bool:
+    """Tell whether blocks are so short that they are no independent evidence, and warn if they are."""
+    from dicot.use.blocks import LONGER, block_text
+
+    alike = _seconds_alike(old, now)
+    least = LONGER * alike
+    if seconds >= least:
+        return False
+    should = "Windows stay alike over the whole recordings, so blocks of no length are independent."
+    if math.isfinite(least):
+        should = (
+            f"Blocks should last {block_text(least)} or more, twenty times as long as windows stay alike "
+            f"({block_text(alike)})."
         )
+    opt.warn(f"{should} With shorter ones there may be more false alarms than --alarm {alpha:g} says.")
+    return True
 
 
-def _least_block(old: "Vectors", now: "Vectors") -> float:
-    """Return how many seconds a block must last to be nearly independent of the next."""
-    from dicot.use.blocks import LONGER, seconds_alike
+def _seconds_alike(old: "Vectors", now: "Vectors") -> float:
+    """Return how many seconds apart windows of a recording are before they are no longer alike; inf if they stay so."""
+    from dicot.use.blocks import seconds_alike
 
-    return LONGER * max(seconds_alike(known.x, *known.places()[:2]) for known in (old, now))
+    return max(seconds_alike(known.x, *known.places()[:2]) for known in (old, now))
 
 
-def _remedy(old: "Vectors", now: "Vectors", seconds: float | None) -> str:
-    """Say what to do where there are too few units: the option, ready to paste, or more recordings."""
-    from dicot.use.blocks import suggested_block
+def _remedy(old: "Vectors", now: "Vectors", seconds: float | None, alpha: float) -> str:
+    """Say what to do where there are too few units: the option, ready to paste, or more recordings.
 
+    `seconds` is how long the blocks were that were too few; None where the units were no blocks of time.
+    """
+    from dicot.use.blocks import LONGER, suggested_block
+
+    more = "Record longer, or compare more recordings."
     has_seconds = old.source is None or old.source.rate is not None
-    if seconds is not None or not (old.placed and now.placed and has_seconds):
-        return "Record longer, or compare more recordings."
-    length = suggested_block([known.places()[:2] for known in (old, now)], _least_block(old, now))
-    if length is None:
-        return "The recordings are too short to be compared by blocks of time. Compare more of them."
-    caution = "Any difference between recordings then counts as a change."
-    return f"Compare more recordings, or blocks of time: --unit {length}. {caution}"
+    if not (old.placed and now.placed and has_seconds):
+        return more
+    sides = [known.places()[:2] for known in (old, now)]
+    alike = _seconds_alike(old, now)
+    independent = suggested_block(sides, LONGER * alike)
+    if independent is not None and seconds is None:
+        caution = "Any difference between recordings then counts as a change."
+        return f"Compare more recordings, or blocks of time: --unit {independent}. {caution}"
+    if independent is not None:
+        return f"Record longer, compare more recordings, or take shorter blocks: --unit {independent}."
+    shorter = suggested_block(sides, 0)
+    if shorter is not None:
+        more = (
+            "Record longer, compare more recordings, or take shorter blocks, which alarm more often than --alarm "
+            f"{alpha:g} says: --unit {shorter}."
+        )
+    return f"{_why_no_blocks(old, now, alike)} {more}"
+
+
+def _why_no_blocks(old: "Vectors", now: "Vectors", alike: float) -> str:
+    """Say how long blocks of time would have to last, and how long the recordings are."""
+    from dicot.use.blocks import ENOUGH, LONGER, block_text
+    from dicot.use.events import covered
+
+    lengths = [block_text(covered(*known.places())) for known in (old, now)]
+    holding = f"the reference holds {lengths[0]}, the new windows {lengths[1]}"
+    if not math.isfinite(alike):
+        return f"Windows stay alike over whole recordings, so no block of time is independent: {holding}."
+    block = LONGER * alike
+    return (
+        f"Windows stay alike for {block_text(alike)}, so a block must last {block_text(block)} to be independent of "
+        f"the next. Each side needs {ENOUGH} of them, {block_text(ENOUGH * block)}, and {holding}."
+    )
 
 
 def _usual_unit(old: "Vectors", new: "Vectors") -> str:

@@ -54,6 +54,15 @@ def seconds_alike(x: Array, recording: Array, start: Array) -> float:
     return math.inf
 
 
+def block_text(seconds: float) -> str:
+    """Write how long a block lasts, rounded up, as `--unit` takes it: 40s, 57min or 9.5h."""
+    for unit, length in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length or seconds == length:
+            parts = 1 if seconds >= 10 * length else 10
+            return f"{math.ceil(seconds / length * parts - 1e-9) / parts:g}{unit}"
+    return f"{seconds:.3g}s"
+
+
 def _autocorrelation(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the correlation of rows (N, D) with those 1, 2, ... N / 4 later, by the components with most variance."""
     centred = z - z.mean(axis=0)
