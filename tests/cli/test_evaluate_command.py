@@ -371,16 +371,31 @@ def test_without_options_the_presets_stand_beside_rivals_and_the_untrained_contr
     out = tmp_path / "report"
     said = dicot("evaluate", "synthetic", "--protocols", "knn_5", "--device", "cpu", "--out", out)
     rivals = "minirocket, stats-spectrum" if find_spec("aeon") else "stats-spectrum"
-    assert f"by 1 protocol(s): instant, {rivals} + forest, random\n" in said
+    assert f"by 1 protocol(s): knn_5): instant, {rivals} + forest, random\n" in said
     assert "\nUse " in said
     assert "Training of" not in (out / "report.html").read_text(encoding="utf-8")  # nothing was trained
+
+
+def test_without_protocols_few_that_matter_are_scored_and_few_labels_decide(file: Path) -> None:
+    """All protocols of the papers took minutes on a folder of 264 windows."""
+    said = dicot("evaluate", file, "--preset", "instant", "--device", "cpu")
+    assert "fits, scored by 4 protocol(s): few_5, ridge, knn_all, clustering): instant" in said
+    heads = {line[1:].split()[0] for line in said.splitlines() if line.startswith("│") and line[2] != " "}
+    assert heads == {"few_5", "ridge", "knn_all", "clustering"}
+    assert "by few_5 accuracy" in said.lower()
+
+
+def test_it_says_before_it_begins_how_many_fits_there_are() -> None:
+    contenders = [contender("random"), contender("raw-mean")]  # the second is the same for every seed
+    said = _comparison(contenders, ["few_5", "ridge"], 5)
+    assert said == "Comparing 2 contenders (6 fits, 5 seeds, scored by 2 protocol(s): few_5, ridge): random, raw-mean"
 
 
 def test_best_is_compared_where_there_are_cases_enough_or_a_training_is_asked_for() -> None:
     best, instant = contender("best"), contender("instant")
     assert _can_train(best, 500, {}) and not _can_train(best, 499, {})
     assert _can_train(best, 90, {"steps": 5}) and _can_train(instant, 2, {})
-    assert "best trains for at most 2 minutes per seed" in _comparison([instant, best], 1, 1)
+    assert "best trains for at most 2 minutes per seed" in _comparison([instant, best], ["ridge"], 1)
 
 
 def test_statistics_are_classified_by_a_forest_wherever_others_have_a_linear_probe() -> None:

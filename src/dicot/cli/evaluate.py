@@ -31,6 +31,9 @@ WITHOUT_MODEL = (
     "{} is no model that dicot keeps. In Python: RandomForestClassifier(300).fit(StatsSpectrum().fit(X).transform(X), "
     "y), with StatsSpectrum from dicot.judge.classical. What is kept and drawn here is {}, the best of the models."
 )
+# Few labels, all labels, neighbours and clusters: the questions that a user has. All protocols of the papers take
+# minutes even on a small folder. The first one decides, because few labels are what most users have.
+USUAL_PROTOCOLS = "few_5,ridge,knn_all,clustering"
 CONTROL = "random"  # the only one beside what is compared by default, to keep the time short
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -45,7 +48,9 @@ def evaluate(
     method: Annotated[str | None, typer.Option(help="Methods, separated by commas, or all.")] = None,
     preset: Annotated[str | None, typer.Option(help="Presets; default: instant,best, or paper with --method.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
-    protocols: Annotated[str, typer.Option(help="See `dicot list protocols`; separated by commas, or all.")] = "all",
+    protocols: Annotated[
+        str, typer.Option(help="See `dicot list protocols`; separated by commas, or all. The first one decides.")
+    ] = USUAL_PROTOCOLS,
     seeds: Annotated[str, typer.Option(help="Of training and of the draws of labelled cases, with commas.")] = "1",
     steps: opt.Steps = None,
     device: opt.Device = "auto",
@@ -116,7 +121,7 @@ def evaluate(
     different, same = distinct(chosen, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
-    typer.echo(_comparison(everyone, len(different), len(numbers)))
+    typer.echo(_comparison(everyone, [protocol.name for protocol in different], len(numbers)))
     how = {"subsets": run["subsets"], "device": device, "on_fit": _say}
     result = score(split, everyone, different, numbers, controls=False, **how)
     trial = _trial(split, everyone, result, column)
@@ -227,19 +232,21 @@ def _can_train(one: "Contender", n_cases: int, settings: dict[str, Any]) -> bool
     return n_cases >= find_preset(str(one.settings["preset"])).fewest
 
 
-def _comparison(everyone: "Sequence[Contender]", n_protocols: int, n_seeds: int) -> str:
-    """Say before it begins what is compared, and what takes long."""
+def _comparison(everyone: "Sequence[Contender]", protocols: Sequence[str], n_seeds: int) -> str:
+    """Say before it begins what is compared, how many fits that is, and what takes long."""
     from dicot.core.errors import listed
     from dicot.model.presets import PRESETS
 
-    seeds = f" with {n_seeds} seeds" if n_seeds > 1 else ""
-    text = f"Comparing {len(everyone)} contenders by {n_protocols} protocol(s){seeds}: "
-    text += listed([one.name for one in everyone])
-    for one in everyone:
-        preset = PRESETS.get(one.name)
+    n_fits = sum(1 if contender.fixed else n_seeds for contender in everyone)
+    seeds = f", {n_seeds} seeds" if n_seeds > 1 else ""
+    work = f"{n_fits} fits{seeds}, scored by {len(protocols)} protocol(s)"
+    contenders = listed([contender.name for contender in everyone])
+    text = f"Comparing {len(everyone)} contenders ({work}: {listed(protocols)}): {contenders}"
+    for contender in everyone:
+        preset = PRESETS.get(contender.name)
         # Controls have the settings of a preset too, and do not train.
         if preset is not None and preset.minutes:
-            text += f". {one.name} trains for at most {preset.minutes:g} minutes per seed"
+            text += f". {contender.name} trains for at most {preset.minutes:g} minutes per seed"
     return text
 
 
