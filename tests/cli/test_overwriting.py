@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.core.errors import InputError
+from dicot import LabelStore
+from dicot.core.errors import InputError, WrongCallError
 from dicot.store.vectors import read_vectors
 
 MINE = b"three weeks of notes"
@@ -84,6 +85,27 @@ def test_no_command_replaces_what_is_there(name: str, folder: Path) -> None:
     with pytest.raises(InputError, match=rf"{mine}.*--overwrite"):
         dicot(*words)
     assert kept.read_bytes() == MINE
+
+
+@pytest.mark.parametrize("name", [name for name, words in WRITERS.items() if their_output(words).suffix])
+def test_even_overwrite_does_not_replace_a_file_of_another_kind(name: str, folder: Path) -> None:
+    """A page, a table or a model went into notes.txt where --overwrite was said for another file."""
+    words = ["mine.txt" if word.startswith("mine") else word for word in WRITERS[name]]
+    notes = Path("mine.txt")
+    notes.write_bytes(MINE)
+    Path("labels.sqlite").unlink()
+    LabelStore("labels.sqlite").close()
+    with pytest.raises(InputError, match=r"mine\.txt( has |: a ledger)"):
+        dicot(*words, "--overwrite")
+    assert notes.read_bytes() == MINE
+
+
+def test_the_sentence_names_the_option_and_a_name_for_the_page(folder: Path) -> None:
+    for words in (["explore", "v.npz", "--export", "notes.txt"], ["monitor", "v.npz", "v.npz", "--out", "notes.txt"]):
+        with pytest.raises(
+            WrongCallError, match=rf"{words[-2]} notes.txt has .*'\.txt'; .*: {words[-2]} notes\.html\."
+        ):
+            dicot(*words)
 
 
 def test_a_training_leaves_the_weights_of_another_program_alone(folder: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.embed import embed_shards, embed_source, hash_of, load_embedder
 from dicot.cli.models import ChosenModel, default_model, hash_at
-from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs
+from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs, check_page
 from dicot.cli.sources import find_source
 from dicot.core.errors import InputError, WrongCallError, lookup
 
@@ -43,7 +43,7 @@ def explore(
     map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    export: Annotated[Path | None, typer.Option(help="Write a page to send, and serve nothing.")] = None,
+    export: Annotated[Path | None, typer.Option(help="Write a page to send, an .html, and serve nothing.")] = None,
     overwrite: opt.Overwrite = False,
     *,
     said: opt.Settings,
@@ -52,8 +52,8 @@ def explore(
 
     DATA are embedded first, into NAME-vectors.npz in the working directory; where this is there and up to date, it is
     used. The model is the preset instant, fitted on DATA and kept in NAME-vectors.model, or that of --model. Map,
-    clusters and outlier scores are kept beside it too. --set takes how files are
-    read, such as rate=50, and with --export sample, the number of windows to draw.
+    clusters and outlier scores are kept beside it too. --set takes how files are read, such as rate=50, and with
+    --export sample, the number of windows to draw; default: all of them.
     """
     from dicot.core.storage import check_writable
     from dicot.explorer.page import load_assets, rows_of_page, write_page
@@ -67,6 +67,8 @@ def explore(
     with opt.checking_options():
         lookup(LANDMARKS, map_kind, "map")
     check_inputs("file", *(labels or [])[1:])  # the first is made where it is not there
+    if export is not None:
+        check_page(export, "--export")
     check_outputs(export, overwrite=overwrite, inputs=(Path(what), *(labels or [])))
     assets = load_assets()
     if sample is not None and export is None:

@@ -58,7 +58,7 @@ def monitor(
     from dicot.store.vectors import read_vectors
     from dicot.use.monitoring import compare
 
-    check_plot(out, data)
+    check_plot(out, data, "--out")
     allowance = opt.leaving_out(strict)
     old, now = (read_vectors(path, finite=True) for path in (reference, new))
     opt.check_models(reference, old.model, old.x.shape[1], new, now)

@@ -7,7 +7,7 @@ import glob
 from collections.abc import Iterable
 from pathlib import Path
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 from dicot.core.storage import check_writable, refuse_existing
 
 MADE_BY = {
@@ -15,6 +15,7 @@ MADE_BY = {
     "classifier": "`dicot classify VECTORS --save {}` writes one.",
     "file": "Check the path.",
 }
+PAGE_SUFFIXES = (".html", ".htm")
 
 
 def check_inputs(kind: str, *paths: Path | None) -> None:
@@ -34,6 +35,17 @@ def check_outputs(*paths: Path | None, overwrite: bool, inputs: Iterable[Path | 
             raise InputError(f"{path} is read by this command, and would be lost. Choose another name to write to.")
         refuse_existing(path, overwrite)
         check_writable(path)
+
+
+def check_page(path: Path, option: str) -> None:
+    """Refuse a name under which no browser would open the page that is written there.
+
+    It also keeps --overwrite from replacing a file of another kind, such as notes or a table.
+    """
+    if path.suffix.lower() not in PAGE_SUFFIXES:
+        raise WrongCallError(
+            f"{option} {path} has the suffix {path.suffix!r}; a page is an .html: {option} {path.with_suffix('.html')}."
+        )
 
 
 def check_output_folder(folder: Path | None, *, overwrite: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dicot.cli.options import warn
+from dicot.cli.paths import check_page
 from dicot.core import __version__
 from dicot.core.errors import InputError, WrongCallError
 
@@ -131,8 +132,8 @@ def cell(value: Any) -> str:
     return "" if value != value else f"{value:.15g}"
 
 
-def check_plot(plot: Path | None, data: str | None) -> None:
-    """Refuse what could not be drawn, before any work is done for it."""
+def check_plot(plot: Path | None, data: str | None, option: str = "--plot") -> None:
+    """Refuse what could not be drawn, before any work is done for it; `option` is the one that names the page."""
     if plot is None:
         if data is not None:
             raise WrongCallError("--data is for --plot, which draws recordings. Give both, or leave it out.")
@@ -141,8 +142,7 @@ def check_plot(plot: Path | None, data: str | None) -> None:
     from dicot.judge.report.page import need_packages
 
     need_packages()
-    if plot.suffix.lower() not in (".html", ".htm"):
-        raise WrongCallError(f"--plot {plot} has the suffix {plot.suffix!r}; a page is an .html.")
+    check_page(plot, option)
     check_writable(plot)
 
 
