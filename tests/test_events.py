@@ -39,7 +39,7 @@ def test_windows_that_overlap_or_touch_are_one_hit() -> None:
 
 def test_a_few_examples_find_the_others_with_few_alarms() -> None:
     known, new = recordings(), recordings(seed=1)
-    place = [known[key] for key in ("recording", "start", "end")]
+    place = [known["recording"], 10 * known["start"], 10 * known["end"]]  # ten minutes each: enough for a rate
     event = (known["start"] == 20) & np.isin(known["recording"], ["r0", "r2", "r4"])
     true = np.isin(known["start"], [19, 20, 21, 22]) | np.isin(known["start"], [39, 40, 41, 42])
     model = EventDetector(alarms=0).fit(known["X"], event, ~true, *place, groups=known["recording"])
@@ -49,8 +49,10 @@ def test_a_few_examples_find_the_others_with_few_alarms() -> None:
     assert sum(model.elsewhere_.values()) == 1, "the highest of all lies beyond the others"
     (worst,) = [name for name, count in model.elsewhere_.items() if count]
     rate = 1 / model.group_hours_[worst]
-    assert f"Expect up to {rate:.3g} false hits per hour from a new person, not 0:" in model.expectation("person")
-    assert f"{worst} gave 1 in " in model.expectation("person")
+    assert f"Expect up to {rate:.3g} false hits per hour from a new person, not 0. " in model.expectation("person")
+    assert f"Each person was judged by the others' threshold. The most came from {worst}, 1 in " in model.expectation(
+        "person"
+    )
     model.alarms = 2 * rate
     assert model.expectation("person").startswith("No person of 6 gave more than ")
     model.alarms = 0
@@ -61,14 +63,47 @@ def test_a_few_examples_find_the_others_with_few_alarms() -> None:
         model.fit(known["X"], known["start"] < 3, ~true, *place, groups=(known["start"] >= 3).astype(int))
 
 
+def expected(seconds: list[float], counts: list[int]) -> str:
+    """What is to be expected where groups have so many seconds of normal time and gave so many false hits."""
+    model = EventDetector(alarms=1)
+    names = [f"r{number}" for number in range(len(seconds))]
+    model.group_hours_ = dict(zip(names, [one / 3600 for one in seconds], strict=True))
+    model.elsewhere_ = dict(zip(names, counts, strict=True))
+    model.hours_ = sum(seconds) / 3600
+    return model.expectation("recording")
+
+
+def test_no_rate_is_told_of_a_few_seconds_of_normal_time() -> None:
+    said = expected([13, 15, 14, 15, 15], [1, 0, 0, 0, 0])
+    assert said.startswith("Too little normal time (72 s in all) to say how many false hits to expect")
+    assert said.endswith("Label more windows of normal time.") and "per hour" not in said
+    said = expected([60] * 10, [1] + [0] * 9)
+    assert "All together gave 6.00 false hits per hour" in said and "r0" not in said
+    assert "no recording has 6 minutes of normal time" in said
+    said = expected([13, 3600, 3600], [1, 3, 0])
+    assert "Expect up to 3 false hits per hour from a new recording, not 1" in said
+    assert "The most came from r1, 3 in 1 h; 1 of 2 recordings gave more than 1 per hour" in said
+    assert "1 recording(s) with less than 6 minutes of normal time" in said
+
+
+def test_examples_are_counted_as_windows_and_as_events(tmp_path: Path) -> None:
+    vectors, labels = tmp_path / "v.npz", tmp_path / "l.csv"
+    np.savez(vectors, **recordings())
+    falls = "".join(f"r{i},20,23,fall\n" for i in (0, 2, 4))  # two windows of each fall
+    labels.write_text("recording,start,end,label\n" + falls)
+    said = " ".join(dicot("events", "fall", vectors, "--labels", labels, "--out", tmp_path / "e.csv").split())
+    assert "of 6 example windows (3 events) are found again" in said
+    assert "Add recordings of normal time." in said, "without --known-only nobody has to label what is normal"
+
+
 def test_the_command_finds_events_and_says_what_is_wrong(tmp_path: Path) -> None:
     vectors, labels, out = tmp_path / "v.npz", tmp_path / "l.csv", tmp_path / "e.csv"
     np.savez(vectors, **recordings())
     labels.write_text("recording,start,end,label\n" + "".join(f"r{i},20,22,fall\n" for i in (0, 2, 4)))
     said = dicot("events", "fall", vectors, "--labels", labels, "--out", out, "--alarms", 100)
     found = pd.read_csv(out)
-    assert found["example"].sum() == 3 and "examples are found again by the others" in said
-    assert said.index("per hour from a new recording, not 100") < said.index("event(s)"), "what holds comes first"
+    assert found["example"].sum() == 3 and "are found again by the others" in said
+    assert said.index("no recording has 6 minutes of normal time") < said.index("event(s)"), "what holds comes first"
     assert set(found["start"]) >= {20.0, 40.0}
     for words, message in (
         (["faall", vectors, "--labels", labels], "no label 'faall'. Did you mean 'fall'"),
@@ -95,13 +130,15 @@ def frequent(tmp_path: Path, others: str) -> tuple[str, pd.DataFrame]:
 def test_where_unlabelled_windows_hold_the_event_they_are_not_taken_as_normal(tmp_path: Path) -> None:
     others = "".join(f"r{i},{start},{start + 2},walk\n" for i in range(6) for start in range(2, 16, 3))
     said, found = frequent(tmp_path, others)
-    assert "Only 0 of 5 examples were found again" in said and "as with --known-only, and 5 of 5" in said
+    assert "Only 0 of 5 example windows (5 events) were found again" in said
+    assert "as with --known-only, and 5 of 5" in said
     assert len(found) > 100 and found["example"].sum() == 5
 
 
 def test_where_nothing_else_is_labelled_it_says_what_to_label(tmp_path: Path) -> None:
     said, found = frequent(tmp_path, "")
-    assert "Only 0 of 5 examples" in said and "with any other label, and run this again with --known-only" in said
+    assert "Only 0 of 5 example windows (5 events)" in said
+    assert "with any other label, and run this again with --known-only" in said
     assert not found["example"].any()
 
 

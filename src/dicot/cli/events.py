@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 class _Fitted(NamedTuple):
     model: "EventDetector"
     scores: "Array"  # (N,)
-    again: int  # examples that are found by the others
+    again: int  # windows of examples that are found by the others
+
+
+class _Examples(NamedTuple):
+    """How many windows have the label of the event, and in how many events they lie."""
+
+    windows: int
+    events: int
+
+    def __str__(self) -> str:
+        return f"{self.windows} example windows ({self.events} events)"
 
 
 def events(
@@ -59,7 +69,7 @@ def events(
     from dicot.core.errors import did_you_mean, naming
     from dicot.data.labels import as_text
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
-    from dicot.use.events import EventDetector, beside
+    from dicot.use.events import EventDetector, beside, merge_hits
     from dicot.use.features import judged_by
 
     check_out(out, TABLES)
@@ -85,13 +95,16 @@ def events(
         scores = model.scores(x, np.arange(len(x)) if unit is None else unit)
         return _Fitted(model, scores, int((scores[event] > model.threshold_).sum()))
 
+    example_rows = np.flatnonzero(event)
+    examples = _Examples(len(example_rows), len(merge_hits(example_rows.tolist(), *place)[0]))
     normal = ~event & ~beside(event, *place)
     labelled = normal & (given != "")
-    best = fitted(labelled if known_only else normal)
-    if not known_only and 2 * best.again < event.sum():
-        best, note = _without_unlabelled(best, fitted, labelled, label, int(event.sum()))
+    best = first_fit = fitted(labelled if known_only else normal)
+    if not known_only and 2 * best.again < examples.windows:
+        best, note = _without_unlabelled(best, fitted, labelled, label, examples)
         opt.warn(note)
     model, scores, again = best
+    only_labelled = known_only or best is not first_fit
     hits = model.hits(scores, *place)
     rows = {name: [getattr(hit, name) for hit in hits] for name in ("row", "first", "last")}
     which = {"start": "first", "start_time": "first", "end": "last", "end_time": "last"}
@@ -102,11 +115,13 @@ def events(
     first = {name: values[:top] for name, values in columns.items()}
     show_columns({**first, "score": [f"{value:.3f}" for value in first["score"]]})
     noun = "group" if unit is known.group else "recording"
-    expectation = model.expectation(noun) or "The examples are of one recording: what a new one gives is not known."
+    remedy = "Label more windows of normal time." if only_labelled else "Add recordings of normal time."
+    unknown = "The examples are of one recording: what a new one gives is not known."
+    expectation = model.expectation(noun, remedy) or unknown
     said = (
         f"{expectation} {len(hits)} event(s), {sum(inside)} of them with an example in it; judged by: {kind}. "
-        f"{again} of {event.sum()} examples are found again by the others. Ordinary windows, {model.hours_:.2f} "
-        f"h, give at most {alarms:g} hit(s) per hour."
+        f"{again} of {examples} are found again by the others. The threshold is such that normal time, "
+        f"{_time(model.hours_)}, gives at most {alarms:g} hit(s) per hour."
     )
     typer.echo(said)
     write_columns(out, {name: np.asarray(values) for name, values in columns.items()})
@@ -117,14 +132,19 @@ def events(
     opt.end(allowance)
 
 
+def _time(hours: float) -> str:
+    """Write how much normal time there is: in seconds where it is a few minutes, which 0.00 h would hide."""
+    return f"{3600 * hours:.0f} s" if hours < 0.1 else f"{hours:.2f} h"
+
+
 def _without_unlabelled(
-    first: _Fitted, fitted: "Callable[[Array], _Fitted]", labelled: "Array", label: str, n_examples: int
+    first: _Fitted, fitted: "Callable[[Array], _Fitted]", labelled: "Array", label: str, examples: _Examples
 ) -> tuple[_Fitted, str]:
     """Try again with labelled windows alone as normal, where examples were missed; say what came of it, or what to do.
 
     An event that is frequent among windows without a label looks normal while these are taken as normal.
     """
-    missed = f"Only {first.again} of {n_examples} examples were found again while windows without a label were normal"
+    missed = f"Only {first.again} of {examples} were found again while windows without a label were normal"
     try:
         second = fitted(labelled)
     except InputError:
@@ -136,5 +156,5 @@ def _without_unlabelled(
         return first, f"{missed}, and no more with --known-only. Label more examples of {label!r}."
     return second, (
         f"{missed}: many of them hold {label!r} too. So only labelled windows are normal now, as with --known-only, "
-        f"and {second.again} of {n_examples} are found again."
+        f"and {second.again} of {examples.windows} are found again."
     )

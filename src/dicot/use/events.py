@@ -20,6 +20,9 @@ Rows = NDArray[np.intp]
 EXAMPLES, ORDINARY = 3, 5  # the nearest of each, whose mean distance counts
 DRAWN = 2_000  # ordinary windows that a window is compared with
 TINY = 1e-6
+# Normal time, in hours, below which no rate of false hits is told: one hit in less than 6 minutes would be more than
+# ten per hour, and says nothing about an hour.
+LEAST_HOURS = 0.1
 
 
 @dataclass
@@ -127,25 +130,52 @@ class EventDetector:
             self.elsewhere_[group] = len(merge_hits(np.flatnonzero(above).tolist(), *place)[0])
         return self
 
-    def expectation(self, noun: str) -> str:
-        """Say how many false hits a new group, called `noun`, may give; empty where no groups were told apart."""
+    def expectation(self, noun: str, remedy: str = "Label more windows of normal time.") -> str:
+        """Say how many false hits a new group, called `noun`, may give; empty where no groups were told apart.
+
+        `remedy` is what to do where there is too little normal time to say.
+        """
         if not self.elsewhere_:
             return ""
-        rates = {group: count / self.group_hours_[group] for group, count in self.elsewhere_.items()}
+        if self.hours_ < LEAST_HOURS:
+            return (
+                f"Too little normal time ({3600 * self.hours_:.0f} s in all) to say how many false hits to expect from "
+                f"a new {noun}. {remedy}"
+            )
+        together = sum(self.elsewhere_.values()) / self.hours_
+        rates = {
+            group: count / self.group_hours_[group]
+            for group, count in self.elsewhere_.items()
+            if self.group_hours_[group] >= LEAST_HOURS
+        }
+        if not rates:
+            return (
+                f"All together gave {together:.2f} false hits per hour, each {noun} judged by the others' threshold. "
+                f"What to expect of a new {noun} is not known: no {noun} has 6 minutes of normal time. {remedy}"
+            )
+        return f"{self._from_rates(noun, rates)}; all together gave {together:.2f} per hour.{self._short(noun)}"
+
+    def _from_rates(self, noun: str, rates: dict[Any, float]) -> str:
+        """Say what the groups with enough normal time gave, by their hits per hour."""
         worst = max(rates, key=rates.__getitem__)
-        highest = f"{worst} gave {self.elsewhere_[worst]} in {self.group_hours_[worst]:.2g} h"
-        together = f"all together {sum(self.elsewhere_.values()) / self.hours_:.2f} per hour"
+        most = (
+            f"Each {noun} was judged by the others' threshold. The most came from {worst}, {self.elsewhere_[worst]} in "
+            f"{self.group_hours_[worst]:.2g} h"
+        )
         above = sum(rate > self.alarms for rate in rates.values())
         if not above:
-            return (
-                f"No {noun} of {len(rates)} gave more than {self.alarms:g} false hit(s) per hour by the threshold of "
-                f"the others: {highest}, {together}."
-            )
+            return f"No {noun} of {len(rates)} gave more than {self.alarms:g} false hit(s) per hour. {most}"
         return (
-            f"Expect up to {rates[worst]:.3g} false hits per hour from a new {noun}, not {self.alarms:g}: by the "
-            f"threshold of the others {highest}, {above} of {len(rates)} {noun}s gave more than {self.alarms:g} per "
-            f"hour, {together}."
+            f"Expect up to {rates[worst]:.3g} false hits per hour from a new {noun}, not {self.alarms:g}. {most}; "
+            f"{above} of {len(rates)} {noun}s gave more than {self.alarms:g} per hour"
         )
+
+    def _short(self, noun: str) -> str:
+        """Say how many groups have too little normal time for a rate of their own; empty where all have enough."""
+        n_short = sum(hours < LEAST_HOURS for hours in self.group_hours_.values())
+        if not n_short:
+            return ""
+        return f" {n_short} {noun}(s) with less than 6 minutes of normal time count only in all together."
 
     def scores(self, x: Any, groups: Any = None) -> Floats:
         """Return (N,) scores, the higher the more like the event; a window is not compared with its own group (N,)."""
