@@ -48,9 +48,45 @@ def test_files_that_are_no_recordings_are_named(tmp_path: Path) -> None:
     said = dicot("inspect", tmp_path, code=1)
     assert "lengths.csv (2 rows without time stamps: metres)" in said
     assert "are no recordings: the recordings have x, y" in said
-    assert "First move away" in said and "labels2.csv (recording, what)" in said
+    assert "Other commands leave out" in said and "labels2.csv (recording, what)" in said
     dicot("inspect", tmp_path, "--write", code=1)
     assert (tmp_path / "dicot.toml").is_file()
+
+
+def test_a_pattern_leaves_out_a_table_where_the_names_begin_with_different_letters(tmp_path: Path) -> None:
+    for name in ("D01_SA01_R01", "F02_SA03_R01", "F02_SA03_R02"):
+        write(tmp_path / f"{name}.csv")
+    (tmp_path / "subjects_info.csv").write_text("age,metres\n30,1.7\n40,1.8\n")
+    said = dicot("inspect", tmp_path, code=1)
+    assert f"Next: dicot explore '{tmp_path}/*_R*.csv'" in said
+    assert "F02_SA03_R01.csv" in dicot("inspect", tmp_path / "*_R*.csv")
+
+
+def test_of_many_recordings_the_first_are_shown_with_totals_and_warnings_stand_below(tmp_path: Path) -> None:
+    for number in range(30):
+        write(tmp_path / f"day{number:02}.csv", 100)
+    (tmp_path / "info.csv").write_text("age,metres\n30,1.7\n40,1.8\n")
+    said = dicot("inspect", tmp_path, code=1)
+    assert "day19.csv" in said and "day20.csv" not in said
+    totals = "... and 10 more recordings. All 30 together: 3,000 rows, 0:01:00, 0 gaps, 0.0% missing."
+    assert totals in said
+    assert said.index("info.csv") > said.index(totals), "it would be off the screen"
+
+
+def test_without_time_stamps_inspect_says_once_how_the_rate_is_given(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("x\n" + "\n".join(f"{value:.4f}" for value in np.sin(np.arange(600))))
+    said = dicot("inspect", tmp_path)
+    sentence = "No file has time stamps, so windows are counted in time steps. If you know the rate: --set rate=50"
+    assert said.count(sentence) == 1 and said.count("counted in time steps") == 1
+    assert sentence not in dicot("inspect", tmp_path, "--set", "rate=50")
+
+
+def test_the_example_for_names_does_not_guess_which_part_is_the_person(tmp_path: Path) -> None:
+    for name in ("1600_A", "1600_B", "1601_A", "1601_B"):
+        write(tmp_path / f"{name}.csv")
+    said = dicot("inspect", tmp_path)
+    assert "--names '{a}_{b}'" in said and "{activity}" not in said and "{subject}" not in said
 
 
 def test_what_lies_in_no_window_is_told_by_every_command(tmp_path: Path) -> None:

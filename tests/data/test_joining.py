@@ -1,5 +1,6 @@
 """Two devices of one person in separate files, joined on a common clock."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +187,30 @@ def test_the_command_line_joins_and_says_how_where_nobody_asked(folder: Path, tm
     assert "--join device" in said.partition("Next:")[2]
 
 
+def test_inspect_takes_files_that_can_be_joined_for_recordings_and_its_next_command_joins_them(tmp_path: Path) -> None:
+    for person in ("ann", "bob"):
+        phone(tmp_path / "people" / "phone" / f"{person}.csv", 5.0)
+        times = np.arange(0, 20, 0.05)
+        write(tmp_path / "people" / "watch" / f"{person}.csv", times, {"heart": 60 + wave(times)})
+    said = dicot("inspect", tmp_path / "people")
+    assert "recordings:" not in said and "watch/bob.csv" in said
+
+    words = shlex.split(said.partition("Next: dicot ")[2])
+    assert words[-4:] == ["--names", "{device}/{subject}", "--join", "device"]
+    assert "phone.x, phone.y, watch.heart" in dicot(*words)
+
+    assert "No dicot.toml is written yet" in dicot("inspect", tmp_path / "people", "--write")
+    dicot(*words, "--write")
+    assert 'join = "device"' in (tmp_path / "people" / "dicot.toml").read_text()
+
+
 def test_nobody_is_told_to_join_what_is_of_one_kind() -> None:
     alike = {name: ["x"] for name in ["ann_phone", "ann_watch", "bob_phone", "bob_watch"]}
-    assert join_advice(alike) == ""
-    assert join_advice({"ann_phone": ["x"], "bob_watch": ["y"], "cid_phone": ["x"]}) == "", "nobody has two"
+    assert join_advice(alike) is None
+    assert join_advice({"ann_phone": ["x"], "bob_watch": ["y"], "cid_phone": ["x"]}) is None, "nobody has two"
     folders = {"phone/ann": ["x"], "watch/ann": ["y"], "phone/bob": ["x"], "watch/bob": ["y"]}
-    assert "--names '{device}/{subject}' --join device" in join_advice(folders)
+    advice = join_advice(folders)
+    assert advice is not None and "--names '{device}/{subject}' --join device" in advice.sentence
 
 
 def test_a_model_fitted_on_joined_channels_finds_them_by_their_names(folder: Path) -> None:

@@ -162,3 +162,48 @@ def test_signals_are_ignored_by_name_as_columns_are(tmp_path: Path) -> None:
     assert Windows.from_folder(tmp_path / "matrix.npz", **options).channels == ("channel 0", "channel 2")
     with pytest.raises(InputError, match="no column 'channel 7'"):
         Windows.from_folder(tmp_path / "sound.wav", 50, ignore=["channel 7"])
+
+
+def next_command(said: str) -> str:
+    return " ".join(said.partition("Next: ")[2].split())
+
+
+def test_inspect_names_columns_like_labels_and_its_next_command_keeps_them_out_of_the_channels(folder: Path) -> None:
+    said = dicot("inspect", folder)
+    sentence = "anomaly and changepoint hold only 0 and 1. If they are labels, say --label anomaly,changepoint; "
+    assert sentence + "if they are nothing, --ignore anomaly,changepoint." in " ".join(said.split())
+    assert "--label anomaly,changepoint" in next_command(said)
+    for decided in (["--label", "anomaly,changepoint"], ["--channels", "current"], ["--ignore", "anomaly,changepoint"]):
+        assert "hold only" not in dicot("inspect", folder, *decided)
+
+    dicot("inspect", folder, "--write")
+    toml = (folder / "dicot.toml").read_text()
+    assert 'label = "anomaly,changepoint"' in toml and 'channels = ["current", "pressure"]' in toml
+
+
+def test_a_label_that_never_changes_in_some_recordings_is_seen_over_all_of_them(tmp_path: Path) -> None:
+    write_machine(tmp_path / "normal.csv", anomaly=np.zeros(N_ROWS, int))
+    write_machine(tmp_path / "broken.csv", anomaly=np.ones(N_ROWS, int))
+    assert "anomaly holds only 0 and 1. If it is a label, say --label anomaly" in dicot("inspect", tmp_path)
+
+
+def test_readings_of_a_coarse_sensor_are_not_taken_for_labels(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 4, N_ROWS)
+    write_machine(tmp_path / "one.csv", coarse=noise, constant=np.full(N_ROWS, 3), counted=np.arange(N_ROWS) // 20 % 17)
+    said = dicot("inspect", tmp_path)
+    assert "hold" not in said.partition("channel(s)")[2].partition("window")[0] and "--label" not in next_command(said)
+
+
+def test_inspect_names_a_column_of_words_as_the_label(tmp_path: Path) -> None:
+    for name, activity in (("one", "walk"), ("two", "sit")):
+        whose = np.full(N_ROWS, name)
+        write_machine(tmp_path / f"{name}.csv", activity=np.full(N_ROWS, activity), subject=whose)
+    said = dicot("inspect", tmp_path)
+    assert "activity is a column of text with 2 values: --label activity gives each window its label." in said
+    assert "--label activity" in next_command(said) and "subject is a column" not in said
+
+
+def test_embedding_without_a_window_warns_of_columns_like_labels(folder: Path, tmp_path: Path) -> None:
+    said = dicot("embed", folder, "--out", tmp_path / "v.parquet")
+    assert "anomaly and changepoint hold only 0 and 1" in " ".join(said.split())
+    assert "current, pressure, anomaly, changepoint" in said, "they stay channels"

@@ -9,16 +9,20 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.corpus import describe
-from dicot.cli.exitcodes import ERROR
+from dicot.cli.exitcodes import ERROR, PARTIAL
 from dicot.cli.sources import LOOKED_AT, corpus_at, say_table
 from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dicot.data import Reading
+    from dicot.data.devices import JoinAdvice
     from dicot.data.inspection import Inspected
     from dicot.data.kinds import Kinds
+    from dicot.data.suggestion import Suggestion
 
+_MOST_ROWS = 20  # of the table: of more, what is said below it would be off the screen
 SUGGESTED = ("unit", "window", "stride", "gap", "resample", "rate", "missing", "scale")
 
 
@@ -39,10 +43,10 @@ def inspect(
     from dicot.core.storage import refuse_existing, write_atomic
     from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.clocks import remark_sentences
-    from dicot.data.inspection import names_sentence
-    from dicot.data.kinds import sort_by_kind
-    from dicot.data.readers import named_recordings
+    from dicot.data.kinds import joined_by_devices, sort_by_kind
+    from dicot.data.labeladvice import label_advice
     from dicot.data.reading import read_toml, toml_of
+    from dicot.data.tags import find_table
 
     told = said.take(*LOOKED_AT, *SUGGESTED)
     said.rest()
@@ -55,39 +59,87 @@ def inspect(
     kept: dict[str, Any] = {}
     if path is None and len({toml_of(one) for one in recordings}) == 1:
         kept = read_toml(toml_of(recordings))
-    looked = Reading(**{name: value for name, value in {**kept, **told}.items() if name in LOOKED_AT})
-    say_table(recordings, {**kept, **told})
+    settings = {**kept, **told}
+    looked = Reading(**{name: value for name, value in settings.items() if name in LOOKED_AT})
+    say_table(recordings, settings)
     kinds = sort_by_kind(inspect_recordings(recordings, looked))
-    _say_merged(kinds.readable, looked.duplicates)
-    sources = _say_others(recordings, kinds)
-    if looked.join is None:
-        _say_devices(kinds)
-    options: list[str] = []
+    join = None if looked.join is not None else _join_advice(kinds)
+    needs_join = join is not None and bool(kinds.others)
+    if needs_join:
+        kinds = joined_by_devices(kinds)
+
     if kinds.readable:
         _show_rows(kinds.readable)
         for sentence in remark_sentences({row.file: row.remarks for row in kinds.readable}):
             typer.secho(sentence, fg="yellow")
+    _say_merged(kinds.readable, looked.duplicates)
+    sources = _say_others(recordings, kinds)
+    if join is not None:
+        typer.echo(join.sentence)
+    labels = label_advice(kinds.readable, looked)
+    for sentence in labels.sentences:
+        typer.secho(sentence, fg="yellow")
+    # Where a table gives the labels, --label would name one of its columns.
+    label = ",".join(labels.columns) if find_table(recordings, looked.table) is None else ""
+
+    options: list[str] = []
+    if kinds.readable and not needs_join:
         advice = suggest_windows(kinds.readable, looked)
-        for name in (name for name in SUGGESTED if name in advice.reasons):
-            typer.echo(f"{name} {opt.text_of(getattr(advice.reading, name)) or 'none'}: {advice.reasons[name]}")
-        files = {row.path for row in kinds.others}
-        names = [name for name, file in named_recordings(recordings, looked.table).items() if file not in files]
-        if called := names_sentence(names, looked.names):
-            typer.echo(f"names {looked.names or 'none'}: {called}")
-            advice.reasons["names"] = called
-        rates = [row.rate for row in kinds.readable if row.rate is not None]
-        if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
-            typer.secho(left, fg="yellow")
+        names = _names_of_recordings(recordings, looked, kinds)
+        _say_suggestions(advice, kinds, looked, names, settings)
         reading = advice.reading.replace(**told)
+        chosen = dict(told)
+        if label:
+            channels = tuple(name for name in reading.channels or () if name not in labels.columns)
+            reading = reading.replace(label=label, channels=channels or None)
+            chosen["label"] = label
+            advice.reasons["label"] = " ".join(labels.sentences)
         if path is not None:
             write_atomic(path, reading.to_toml(advice.reasons).encode())
             typer.echo(f"Wrote {path}")
         else:
-            options = _as_options(reading, told, advice.reasons)
+            options = _as_options(reading, chosen, advice.reasons)
+
     _say_problems(kinds)
-    _say_next(sources, said, kinds, options)
+    if join is not None and not (write and not needs_join):
+        if write:
+            typer.echo("No dicot.toml is written yet: it would not join the files.")
+        _say_next_join(recordings, said, join, label, write)
+    else:
+        _say_next(sources, said, kinds, options, label)
     if kinds.unreadable or kinds.others:
         raise typer.Exit(ERROR)
+
+
+def _names_of_recordings(recordings: list[str], looked: "Reading", kinds: "Kinds") -> list[str]:
+    """Return the names of all files but those that are no recordings."""
+    from dicot.data.readers import named_recordings
+
+    others = {row.path for row in kinds.others}
+    return [name for name, file in named_recordings(recordings, looked.table).items() if file not in others]
+
+
+def _say_suggestions(
+    advice: "Suggestion", kinds: "Kinds", looked: "Reading", names: list[str], settings: dict[str, Any]
+) -> None:
+    """Say what is suggested and why, and what would lie in no window."""
+    from dicot.data.inspection import names_sentence
+    from dicot.data.suggestion import no_rate_sentence
+
+    for name in SUGGESTED:
+        if name in advice.reasons:
+            value = opt.text_of(getattr(advice.reading, name)) or "none"
+            typer.echo(f"{name} {value}: {advice.reasons[name]}")
+    without_rate = no_rate_sentence(kinds.readable)
+    if without_rate and "rate" not in settings:
+        typer.echo(without_rate)
+    if called := names_sentence(names, looked.names):
+        typer.echo(f"names {looked.names or 'none'}: {called}")
+        advice.reasons["names"] = called
+    rates = [row.rate for row in kinds.readable if row.rate is not None]
+    left_out = advice.left.sentence(rates[0] if rates else None) if advice.left else ""
+    if left_out:
+        typer.secho(left_out, fg="yellow")
 
 
 def _say_merged(rows: "Sequence[Inspected]", how: str) -> None:
@@ -110,20 +162,23 @@ def _say_others(recordings: list[str], kinds: "Kinds") -> list[str]:
     folder = Path(recordings[0])
     pattern = pattern_of(folder, kinds) if len(recordings) == 1 and folder.is_dir() else None
     if pattern is None:
-        typer.echo("First move away what is no recording.")
+        typer.echo(
+            "No simple pattern tells them apart. Other commands leave out what is no recording by themselves, "
+            f"name it, and end with exit code {PARTIAL}."
+        )
         return recordings
     typer.echo(f"To leave out what is no recording, name the others by a pattern, as below: {shlex.quote(pattern)}")
     return [pattern]
 
 
-def _say_devices(kinds: "Kinds") -> None:
-    """Say how files of several devices become one recording, where their names look like it."""
+def _join_advice(kinds: "Kinds") -> "JoinAdvice | None":
+    """Tell how files of several devices become one recording, where their names look like it."""
     from dicot.data.devices import join_advice
 
     rows = [row for rows in kinds for row in rows]
-    channels = {row.file.removesuffix(row.path.suffix): row.columns for row in rows if row.path and row.columns}
-    if said := join_advice(channels):
-        typer.echo(said)
+    return join_advice(
+        {row.file.removesuffix(row.path.suffix): row.columns for row in rows if row.path and row.columns}
+    )
 
 
 def _say_problems(kinds: "Kinds") -> None:
@@ -133,35 +188,69 @@ def _say_problems(kinds: "Kinds") -> None:
         typer.secho(sentence, fg="red", err=True)
 
 
-def _say_next(sources: list[str], said: "opt.Settings", kinds: "Kinds", options: list[str]) -> None:
-    """Print the command that comes next: the same with the setting that was missing, or the map."""
+def _say_next(sources: list[str], said: "opt.Settings", kinds: "Kinds", options: list[str], label: str) -> None:
+    """Print the command that comes next: the same with the setting that was missing, or the map.
+
+    Columns that look like labels are named in it, so that they do not become channels by pasting.
+    """
     if kinds.settings:
         missing = opt.Settings([f"{name}={value}" for name, value in kinds.settings.items()])
         words = ["dicot", "inspect", *sources, *said.words(said.texts), *missing.words(kinds.settings)]
+        words += ["--label", label] if label else []
         typer.echo(f"Next: {shlex.join(words)}")
     elif kinds.readable:
         words = ["dicot", "explore", *sources[:1], *options]
         typer.echo(f"Next: {shlex.join(words)}")
 
 
+def _say_next_join(recordings: list[str], said: "opt.Settings", join: "JoinAdvice", label: str, write: bool) -> None:
+    """Print the same command with the options that join the files of several devices."""
+    other_settings = [name for name in said.texts if name not in ("names", "join")]
+    words = ["dicot", "inspect", *recordings, *said.words(other_settings), *join.options]
+    words += ["--label", label] if label else []
+    words += ["--write"] if write else []
+    typer.echo(f"Next: {shlex.join(words)}")
+
+
 def _show_rows(rows: "Sequence[Inspected]") -> None:
     from dicot.core.errors import listed
 
-    lasts = ["" if row.seconds is None else str(timedelta(seconds=round(row.seconds))) for row in rows]
+    first = rows[:_MOST_ROWS]
     show_columns(
         {
-            "recording": [row.file for row in rows],
-            "rows": [f"{row.rows:,}" for row in rows],
-            "lasts": lasts,
-            "per second": ["" if row.rate is None else f"{row.rate:g}" for row in rows],
-            "gaps": [row.gaps for row in rows],
-            "missing": [f"{row.missing:.1%}" for row in rows],
-            "over time": [row.sparkline for row in rows],
+            "recording": [row.file for row in first],
+            "rows": [f"{row.rows:,}" for row in first],
+            "lasts": ["" if row.seconds is None else _duration(row.seconds) for row in first],
+            "per second": ["" if row.rate is None else f"{row.rate:g}" for row in first],
+            "gaps": [row.gaps for row in first],
+            "missing": [f"{row.missing:.1%}" for row in first],
+            "over time": [row.sparkline for row in first],
         }
     )
+    if len(rows) > len(first):
+        n_more = len(rows) - len(first)
+        more = "1 more recording" if n_more == 1 else f"{n_more} more recordings"
+        typer.echo(f"... and {more}. {_totals(rows)}")
     for names in dict.fromkeys(row.channels for row in rows):
         typer.echo(f"{len(names)} channel(s): {listed(names)}")
     _show_offsets(rows)
+
+
+def _totals(rows: "Sequence[Inspected]") -> str:
+    """Say what all recordings hold together."""
+    n_rows = sum(row.rows for row in rows)
+    seconds = [row.seconds for row in rows if row.seconds is not None]
+    lasting = f", {_duration(sum(seconds))}" if len(seconds) == len(rows) else ""
+    n_gaps = sum(row.gaps for row in rows)
+    # Each value counts alike: recordings have different numbers of rows and of channels.
+    n_values = sum(row.rows * len(row.channels) for row in rows)
+    n_missing = sum(row.missing * row.rows * len(row.channels) for row in rows)
+    missing = n_missing / n_values if n_values else 0.0
+    return f"All {len(rows)} together: {n_rows:,} rows{lasting}, {n_gaps:,} gaps, {missing:.1%} missing."
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def _show_offsets(rows: "Sequence[Inspected]") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import typer
 
-from dicot.cli.options import CASES, CUTTING, text_of
+from dicot.cli.options import CASES, CUTTING, text_of, warn
 from dicot.core.errors import InputError, WrongCallError
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
     """Choose windows and what else is needed to cut recordings, as `dicot inspect` suggests it, and say why."""
     from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.kinds import problem_sentences, sort_by_kind
+    from dicot.data.labeladvice import label_advice
+    from dicot.data.suggestion import no_rate_sentence
 
     looked = Reading(**{name: value for name, value in said.items() if name in LOOKED_AT})
     kinds = sort_by_kind(inspect_recordings(data, looked))
@@ -164,6 +166,10 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
         if name in advice.reasons and name not in said:
             chosen[name] = getattr(advice.reading, name)
             typer.echo(f"{name} {text_of(chosen[name])}: {advice.reasons[name]}")
+    if "rate" not in said and (sentence := no_rate_sentence(readable)):
+        typer.echo(sentence)
+    for sentence in label_advice(readable, looked).sentences:
+        warn(sentence)
     typer.echo("For other windows say, for example, --window 5s, or write and edit a dicot.toml: dicot inspect --write")
     return chosen
 

@@ -337,7 +337,8 @@ def settle(
     found: dict[str, tuple[str, str]] = {}  # channel -> unit, recording
     for one in outlines:
         if set(one.channels) != set(channels):
-            joined = join_advice({outline.name: outline.channels for outline in outlines})
+            advice = join_advice({outline.name: outline.channels for outline in outlines})
+            joined = "" if advice is None else advice.sentence
             raise InputError(
                 f"All recordings must have the same channels: {first} has {', '.join(channels)}; {one.name!r} has "
                 f"{', '.join(one.channels)}. Choose those that all have: {_shared_channels(outlines, channels)}, or "

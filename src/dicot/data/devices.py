@@ -6,6 +6,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.data.filenames import stem_of, suffix_of
@@ -76,11 +77,30 @@ def files_beside(lead: Path, reading: Reading) -> list[Path]:
     return [path for path in files_by_device(lead, reading).values() if path != lead.absolute()]
 
 
-def join_advice(channels: Mapping[str, Sequence[str]]) -> str:
-    """Say how recordings are joined whose channels go by a part of their names; "" where they do not."""
+class JoinAdvice(NamedTuple):
+    """How files of several devices become one recording."""
+
+    names: str  # a pattern with the field {device}
+    channels: Mapping[str, Sequence[str]]  # by device
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return the words of a command."""
+        return ("--names", self.names, "--join", "device")
+
+    @property
+    def sentence(self) -> str:
+        has = "; ".join(f"{device} has {listed(names)}" for device, names in sorted(self.channels.items()))
+        return (
+            f"The channels go by the name: {has}. To join devices of one person: --names '{self.names}' --join device"
+        )
+
+
+def join_advice(channels: Mapping[str, Sequence[str]]) -> JoinAdvice | None:
+    """Tell how recordings are joined whose channels go by a part of their names; None where they do not."""
     pattern = suggest_pattern(channels)
     if pattern is None:
-        return ""
+        return None
     meant = NamePattern(pattern)
     fields = {name: values for name in channels if (values := meant.fields_of(name)) is not None}
     for field in meant.fields:
@@ -92,17 +112,19 @@ def join_advice(channels: Mapping[str, Sequence[str]]) -> str:
         kinds = [next(iter(kinds)) for kinds in of_device.values() if len(kinds) == 1]
         are_devices = len(kinds) == len(of_device) == len(set(kinds)) > 1
         if are_devices and any(len(devices) > 1 for devices in devices_of.values()):
-            return _advice(meant, field, {device: next(iter(kinds)) for device, kinds in of_device.items()})
-    return ""
+            return JoinAdvice(
+                _names_with_device(meant, field),
+                {device: next(iter(kinds)) for device, kinds in of_device.items()},
+            )
+    return None
 
 
-def _advice(meant: NamePattern, field: str, channels: Mapping[str, Sequence[str]]) -> str:
-    has = "; ".join(f"{device} has {listed(names)}" for device, names in sorted(channels.items()))
+def _names_with_device(meant: NamePattern, field: str) -> str:
+    """Return the pattern with this field called device."""
     called = {field: "device"}
     if len(meant.fields) == 2:  # what else tells them apart is whose they are
         called |= {other: "subject" for other in meant.fields if other != field}
-    names = _FIELD.sub(lambda one: f"{{{called.get(one[1], one[1])}}}", meant.text)
-    return f"The channels go by the name: {has}. To join devices of one person: --names '{names}' --join device"
+    return _FIELD.sub(lambda one: f"{{{called.get(one[1], one[1])}}}", meant.text)
 
 
 def name_fields(file: Path, reading: Reading) -> dict[str, str] | None:

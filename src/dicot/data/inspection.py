@@ -1,6 +1,5 @@
 """A first look at recordings: what each file holds, which windows would suit them, and series thinned for drawing."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from dicot.core.errors import InputError, SettingNeededError, listed
 from dicot.data.bridging import WIDER_GAPS, resampled_lengths, runs_with
 from dicot.data.cases import Array
 from dicot.data.clocks import Remark
-from dicot.data.labelcolumns import TableColumns, check_lacking
+from dicot.data.labelcolumns import FewValues, TableColumns, check_lacking, few_values
 from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.offsets import offset_sentence
 from dicot.data.ranges import Misplaced, check_places
@@ -67,6 +66,7 @@ class Inspected:
     misplaced: tuple[Misplaced, ...] = ()  # those of them that lie beyond its time
     table: TableColumns | None = None  # the columns of its file
     offsets: Mapping[str, str] = field(default_factory=dict)  # channel -> a sentence, where it stands on a large offset
+    coarse: Mapping[str, FewValues] = field(default_factory=dict)  # channels, and columns of words, with few values
 
 
 def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
@@ -164,7 +164,13 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         misplaced=recording.misplaced,
         assumed_unit=recording.assumed_unit,
         offsets=_offsets(recording),
+        coarse={**_coarse_channels(recording), **recording.texts},
     )
+
+
+def _coarse_channels(recording: Recording) -> dict[str, FewValues]:
+    columns = zip(recording.channels, map(few_values, recording.values), strict=True)
+    return {channel: column for channel, column in columns if column is not None}
 
 
 def _offsets(recording: Recording) -> dict[str, str]:
@@ -269,11 +275,11 @@ def names_sentence(names: Collection[str], pattern: str | None = None) -> str:
     said = "; ".join(f"{field}: {listed(texts[:_NAMED])} ({len(texts)} in all)" for field, texts in values.items())
     if pattern is not None:
         return f"{len(read)} of {len(names)} files are called like this. {said}."
-    remedy = "Give the parts names of your own, and say which is the label and which the group, as in --names"
-    own = iter(("activity", "subject"))  # as their names are, so that it can be pasted
-    example = re.sub(r"\{(\w+)\}", lambda field: f"{{{next(own, field[1])}}}", found)
-    group = " --group subject" if len(values) > 1 else ""
-    return f"files are called like {found}. {said}. {remedy} '{example}' --label activity{group}."
+    # Nothing tells which part is the person and which the activity, so the example names neither.
+    return (
+        f"files are called like {found}. {said}. Give the parts names of your own, such as subject or activity, in "
+        f"--names '{found}'; --label and --group then take these names."
+    )
 
 
 def extreme_places(values: Array, n: int) -> NDArray[np.intp]:

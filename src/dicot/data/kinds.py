@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from dicot.core.errors import listed
 from dicot.data.inspection import Inspected
 
 _NAMED = 3  # files that are named where many have one problem
+_SEPARATORS = re.compile(r"([-_. ])")
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
@@ -96,6 +97,13 @@ def _rows_of(row: Inspected) -> str:
     return f"{row.rows:,} rows{clock}: "
 
 
+def joined_by_devices(kinds: Kinds) -> Kinds:
+    """Return kinds in which files of all devices are recordings, whatever their channels."""
+    problems = [row for row in kinds.others if row.problem]
+    sound = [row for row in kinds.others if not row.problem]
+    return Kinds([*kinds.readable, *sound], [*kinds.unreadable, *problems], [])
+
+
 def pattern_of(folder: Path, kinds: Kinds) -> str | None:
     """Return a pattern that names all recordings of a folder and none of its other files; None where there is none."""
     recordings = _below(folder, [*kinds.readable, *kinds.unreadable])
@@ -105,11 +113,28 @@ def pattern_of(folder: Path, kinds: Kinds) -> str | None:
     if len(depths) != 1 or len(suffixes) != 1:
         return None
     folders, suffix = "*/" * depths.pop(), suffixes.pop()
-    for start in ("", _common_start([Path(name).name for name in recordings])):
-        pattern = f"{folders}{start}*{suffix}"
+    for stem in _stem_patterns([Path(name).stem for name in recordings]):
+        pattern = f"{folders}{stem}{suffix}"
         if not any(name.count("/") == pattern.count("/") and fnmatch(name, pattern) for name in others):
             return str(folder / pattern)
     return None
+
+
+def _stem_patterns(stems: Sequence[str]) -> Iterator[str]:
+    """Yield patterns that all these names fit, the shortest first: D01_SA01_R01 and its kin fit "*_R*"."""
+    yield "*"
+    yield f"{_common_start(stems)}*"
+
+    split = [_SEPARATORS.split(stem) for stem in stems]  # part, separator, part ...
+    if len({tuple(parts[1::2]) for parts in split}) > 1:
+        return
+    columns = list(zip(*split, strict=True))
+    # Digits are left out of what the parts begin with: a file of next week is numbered otherwise.
+    starts = [_common_start(column).rstrip("0123456789") for column in columns[::2]]
+    separators = [column[0] for column in columns[1::2]]
+    for separator, start in reversed(list(zip(separators, starts[1:], strict=True))):
+        yield f"*{separator}{start}*"
+    yield "".join(f"{start}*{separator}" for start, separator in zip(starts, [*separators, ""], strict=True))
 
 
 def _common_start(names: Sequence[str]) -> str:

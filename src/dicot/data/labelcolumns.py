@@ -13,7 +13,8 @@ from dicot.data.cases import Array
 from dicot.data.labels import as_text, is_number, lost_values
 from dicot.data.reading import Reading
 
-_FEW_VALUES = 10  # the most different values of a column that may be a label
+MOST_VALUES = 10  # the most different values of a column that may be a label
+MOST_CLASSES = 30  # of a column of words, which is no measurement
 _ENOUGH_ROWS = 64  # below which few values say nothing
 _SELDOM = 0.05  # share of rows at which a label changes at most: the noise of a sensor at rest changes all the time
 
@@ -73,47 +74,71 @@ def check_lacking(recordings: Sequence[WithColumns], label: str | None, allowed:
 
 def refuse_second_label(columns: Mapping[str, Array], channels: Sequence[str], label: str) -> None:
     """Ask about channels that nobody named and that look like another label: they would give the answer away."""
-    counts = {name: _count_values(columns[name]) for name in channels}
-    if not any(count > _FEW_VALUES for count in counts.values()):
+    coarse = {name: few_values(columns[name]) for name in channels}
+    if None not in coarse.values():
         return  # all are coarse: these are readings of a coarse sensor, or of switches
-    suspects = [name for name, count in counts.items() if 2 <= count <= _FEW_VALUES and _is_like_label(columns[name])]
+    suspects = {name: column for name, column in coarse.items() if column is not None and column.is_like_label}
     if not suspects:
         return
-    shown = "; ".join(f"{name!r} holds {listed(_values(columns[name]))}" for name in suspects)
+    shown = "; ".join(f"{name!r} holds {listed(column.values)}" for name, column in suspects.items())
     raise InputError(
         f"Beside the label {label!r}, {shown}, and changes seldom, as another label does; as a channel it would give "
-        f"the answer away. Leave it out: {how_to_set('ignore', suspects)}. If it is a measurement, name the channels: "
-        f"{how_to_set('channels', list(channels))}."
+        f"the answer away. Leave it out: {how_to_set('ignore', list(suspects))}. If it is a measurement, name the "
+        f"channels: {how_to_set('channels', list(channels))}."
     )
 
 
-def _count_values(column: Array) -> int:
-    """Count the different values of a column, as far as it takes to see that they are not few."""
-    head = pd.unique(_known(column[:1000]))
-    return len(head) if len(head) > _FEW_VALUES else len(pd.unique(_known(column)))
+class FewValues(NamedTuple):
+    """A column with few different values, in one recording or in several."""
+
+    values: tuple[str, ...]  # in their order
+    n_rows: int
+    n_changes: int  # from a row to the next one of the same recording
+    is_text: bool = False
+
+    @property
+    def is_like_label(self) -> bool:
+        """Tell whether it holds several classes, whole numbers or words, that change seldom."""
+        if not 1 < len(self.values) <= (MOST_CLASSES if self.is_text else MOST_VALUES):
+            return False
+        are_classes = self.is_text or all(float(value).is_integer() for value in self.values if is_number(value))
+        changes_seldom = self.n_changes <= _SELDOM * self.n_rows
+        return self.n_rows >= _ENOUGH_ROWS and are_classes and changes_seldom
+
+
+def few_values(column: Array, most: int = MOST_VALUES, is_text: bool = False) -> FewValues | None:
+    """Return the values of a column and how often they change; None where they are more than `most`."""
+    if len(pd.unique(_known(column[:1000]))) > most:
+        return None  # seen in the first rows already
+    known = _known(column)
+    codes, values = pd.factorize(known)
+    if len(values) > most:
+        return None
+    n_changes = int(np.count_nonzero(np.diff(codes)))
+    return FewValues(_in_order(map(as_text, values.tolist())), len(known), n_changes, is_text)
+
+
+def text_classes(columns: Mapping[str, Array]) -> dict[str, FewValues]:
+    """Return the columns of text whose values may be classes."""
+    texts = {name: column for name, column in columns.items() if column.dtype.kind in "OUS"}
+    coarse = {name: few_values(column, MOST_CLASSES, is_text=True) for name, column in texts.items()}
+    return {name: column for name, column in coarse.items() if column is not None}
+
+
+def of_several(recordings: Sequence[FewValues]) -> FewValues:
+    """Return the values that one column has in several recordings."""
+    values = {value for column in recordings for value in column.values}
+    n_rows = sum(column.n_rows for column in recordings)
+    n_changes = sum(column.n_changes for column in recordings)
+    return FewValues(_in_order(values), n_rows, n_changes, any(column.is_text for column in recordings))
 
 
 def _known(column: Array) -> Array:
     return column[~lost_values(column)]
 
 
-def _is_like_label(column: Array) -> bool:
-    """Tell whether a column holds whole numbers that change seldom."""
-    known = _known(column)
-    if len(known) < _ENOUGH_ROWS:
-        return False
-    numbers = [float(value) for value in pd.unique(known).tolist() if _is_numeric(value)]
-    codes = pd.factorize(known)[0]
-    n_changes = int(np.count_nonzero(np.diff(codes)))
-    return all(number.is_integer() for number in numbers) and n_changes <= _SELDOM * len(known)
-
-
-def _is_numeric(value: object) -> bool:
-    return isinstance(value, int | float | np.number) or is_number(str(value))
-
-
-def _values(column: Array) -> list[str]:
-    """Write the different values of a column in their order."""
-    values: Iterable[object] = pd.unique(_known(column)).tolist()
-    texts = {as_text(value) for value in values}
-    return sorted(texts, key=lambda text: (not is_number(text), float(text) if is_number(text) else 0.0, text))
+def _in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Sort numbers by size, and words behind them."""
+    return tuple(
+        sorted(set(texts), key=lambda text: (not is_number(text), float(text) if is_number(text) else 0.0, text))
+    )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, NamedTuple, final
 
@@ -14,6 +14,7 @@ from dicot.data.cases import Array, FloatArray
 from dicot.data.clocks import Remark, read_clock
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
 from dicot.data.duplicates import burst_starts, merge_labels, merge_values, refuse_bursts
+from dicot.data.labelcolumns import FewValues
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.offsets import loses_stretches
 from dicot.data.ranges import Misplaced, TableRange
@@ -46,6 +47,9 @@ class Recording:
     misplaced: tuple[Misplaced, ...] = ()
     lacking: tuple[str, ...] = ()  # columns of labels, or to leave out, that were named and that its file has not
     columns: tuple[str, ...] = ()  # that its file has, where it lacks one
+    texts: Mapping[str, FewValues] = field(
+        default_factory=dict
+    )  # columns of words that may be labels; nobody named one
 
     @property
     def n_times(self) -> int:
@@ -66,6 +70,7 @@ class Parts(NamedTuple):
     unit: str | None = None  # of the time stamps, as their name says
     held: tuple[str, ...] = ()  # all columns of a table
     lacking: tuple[str, ...] = ()  # columns of labels, or to leave out, that were named and are not there
+    texts: Mapping[str, FewValues] = {}  # columns of words that may be labels, where nobody named a label
 
 
 def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
@@ -152,6 +157,7 @@ def _recording(
         assumed_unit=assumed_unit,
         lacking=parts.lacking,
         columns=parts.held if parts.lacking else (),
+        texts=parts.texts,
     )
 
 

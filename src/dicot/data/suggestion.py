@@ -86,6 +86,13 @@ def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -
     return Suggestion(settled, {key: why for key, (_, why) in found.items() if why}, left)
 
 
+def no_rate_sentence(rows: Sequence[Inspected]) -> str:
+    """Say how windows are counted where no recording tells its rate; "" where some do."""
+    if any(row.rate is not None for row in rows):
+        return ""
+    return "No file has time stamps, so windows are counted in time steps. If you know the rate: --set rate=50"
+
+
 def _channels(rows: Sequence[Inspected], said: Reading) -> tuple[tuple[str, ...] | None, str]:
     common = tuple(name for name in rows[0].channels if all(name in row.channels for row in rows))
     if any(set(row.channels) != set(common) for row in rows):
@@ -177,7 +184,10 @@ def _window(rows: Sequence[Inspected], rate: float | None) -> _Length:
         reason += f", shortened to {most} time steps so that nine in ten recordings are long enough"
 
     if rate is None:
-        return _Length(steps, steps, f"{reason}. The rate is not known, so it is counted in time steps.")
+        # Where no recording has a rate, commands say it once for all of them.
+        unlike_others = any(row.rate is not None for row in rows)
+        counted = " Some recordings tell no rate, so it is counted in time steps." if unlike_others else ""
+        return _Length(steps, steps, f"{reason}.{counted}")
     text = seconds_text(steps / rate)
     return _Length(text, time_steps(text, rate), f"{reason}.")
 

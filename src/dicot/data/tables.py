@@ -17,7 +17,7 @@ from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean, liste
 from dicot.core.settings import COLUMN, COLUMNS, as_option, how_to_set
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
-from dicot.data.labelcolumns import check_lacking, refuse_second_label, with_one_label
+from dicot.data.labelcolumns import FewValues, check_lacking, refuse_second_label, text_classes, with_one_label
 from dicot.data.labels import (
     as_text,
     check_channel_names,
@@ -241,6 +241,7 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     if taken := [c for c in reading.channels or () if c in roles]:
         raise InputError(f"Column {taken[0]!r} cannot be a channel and time stamps, label or group. Name it once.")
     channels = list(reading.channels or ())
+    texts: dict[str, FewValues] = {}
     if not channels:
         found = [c for c in columns if c not in roles and _is_channel(columns[c])]
         for option, words in _ROLES.items():  # they would give the answer away
@@ -251,6 +252,9 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
                     f"name the channels: {as_option('channels', COLUMNS)}."
                 )
         channels = without_clocks(columns, found, groups, time)
+        if reading.label is None:
+            no_class = {*roles, *found, *(c for c in columns if c.lower() in _ROLES["group"])}
+            texts = text_classes({c: column for c, column in columns.items() if c not in no_class})
         if reading.label is not None and not lacking:  # a misspelled label is refused as such
             refuse_second_label(columns, channels, reading.label)
     if not channels:
@@ -261,7 +265,7 @@ def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where 
     units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
     unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
     values = {c: columns[c] for c in channels}
-    return Parts(values, stamps, None, label, groups, None, where, unit=unit, held=held, lacking=lacking)
+    return Parts(values, stamps, None, label, groups, None, where, unit=unit, held=held, lacking=lacking, texts=texts)
 
 
 def recordings_of_table(
