@@ -8,7 +8,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot import FewLabelClassifier, LabelStore, honest_accuracy
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, WrongCallError
 
 N = 90
 
@@ -91,6 +91,39 @@ def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:
     write(tmp_path / "v.npz", group=people, y=mine)  # two recordings of ann have labels: these are held out whole
     said = dicot("classify", tmp_path / "v.npz")
     assert "of one group: nothing is known of other groups" in said and "held out by recording" in said
+
+
+def test_the_accuracy_need_not_be_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, truth = write(tmp_path / "plain.npz")
+    write(tmp_path / "v.npz", y=some(truth))
+    head, out = tmp_path / "head.safetensors", tmp_path / "p.csv"
+    dicot("classify", tmp_path / "v.npz", "--save", head, "--out", out)
+    before = head.read_bytes(), out.read_bytes()
+    monkeypatch.setattr("dicot.use.labels.accuracy.Relabelled.fit", lambda *_: pytest.fail("it was measured"))
+    call = ("classify", tmp_path / "v.npz", "--save", head, "--out", out, "--overwrite", "--no-accuracy")
+    said = dicot(*call)
+    assert "The accuracy was not measured (--no-accuracy)." in said and "interval" not in said
+    assert "recall" not in said and "given" in said and "Warning" not in said
+    assert (head.read_bytes(), out.read_bytes()) == before, "the classifier and its answers are the same"
+    with pytest.raises(WrongCallError, match="--drawn is for the accuracy, which --no-accuracy does not measure"):
+        dicot(*call, "--drawn")
+
+
+def test_the_sentences_are_those_of_a_shell(tmp_path: Path) -> None:
+    _, truth = write(tmp_path / "plain.npz")
+    write(tmp_path / "one.npz", y=np.where(np.arange(N) < 9, "run", ""))
+    with pytest.raises(InputError) as refused:
+        dicot("classify", tmp_path / "one.npz")
+    message = str(refused.value)
+    assert "needs labels of at least 2 classes; got 9 label(s) of 1 class: 'run'" in message
+    assert "n_samples" not in message and "FewLabelClassifier" not in message
+    write(tmp_path / "some.npz", y=some(truth))
+    said = " ".join(dicot("classify", tmp_path / "some.npz").split())
+    assert "where these were drawn, say --drawn" in said and "estimated share of the cases without a label" in said
+    write(tmp_path / "all.npz", y=truth)
+    said = " ".join(dicot("classify", tmp_path / "all.npz").split())
+    assert "Accuracy" in said or "Macro-F1" in said
+    assert "drawn" not in said and "chosen" not in said and "without a label" not in said
 
 
 def test_a_parquet_of_predictions(tmp_path: Path) -> None:

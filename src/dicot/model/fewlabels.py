@@ -389,8 +389,8 @@ def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], R
     check_classification_targets(labels[known])
     classes, numbers = np.unique(labels[known], return_inverse=True)
     if len(classes) < least:
-        found = f"{known.sum()} label(s) of {len(classes)} class(es) among n_samples={n_cases} cases"
-        raise InputError(f"FewLabelClassifier needs labels of at least {least} classes; got {found}. Label more cases.")
+        only = f"{known.sum()} label(s) of 1 class: {str(classes[0])!r}" if len(classes) else "0 labels"
+        raise InputError(f"A classifier needs labels of at least {least} classes; got {only}. Label more cases.")
     out = np.full(n_cases, -1, dtype=np.intp)
     out[known] = numbers
     return classes, out

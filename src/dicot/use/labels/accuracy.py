@@ -191,7 +191,9 @@ def honest_accuracy(
     repeats = repeats or (5 if len(known) < MANY_LABELS else 1)
     if groups is not None:
         members = np.unique(check_groups(groups, len(x), "groups")[known], return_inverse=True)[1]
-    warnings = _warnings(classes, truth, members, suggested, group_name)
+    # Where every case has a label none was chosen, and there are no others whose shares could be estimated.
+    has_unlabelled = len(known) < len(numbers)
+    warnings = _warnings(classes, truth, members, suggested and has_unlabelled, group_name)
     if members is not None and members.max() == 0:
         members = None
     right, held, others, scores = np.zeros(len(known)), np.zeros(len(known)), np.zeros(len(classes)), []
@@ -234,7 +236,7 @@ def honest_accuracy(
         *sizes,
         tuple(warnings),
         group_name,
-        by_class,
+        by_class and has_unlabelled,
         tuple(classes.tolist()),
         tuple(tuple(row) for row in confusion.tolist()),
         tuple(np.bincount(truth[ever], weights, len(classes)).tolist()),
@@ -362,7 +364,7 @@ def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggeste
         out.append(
             "The labelled cases were chosen, not drawn at random: shares of classes are estimates, and where easy or "
             "hard cases of a class were preferred, the accuracy may lie outside. Label some cases drawn at random to "
-            "find out; where these were drawn, say suggested=False (dicot classify --drawn)."
+            "find out; where these were drawn, say --drawn (in Python suggested=False)."
         )
     if len(truth) < FEW:
         out.append(f"Only {len(truth)} labelled cases: the interval is rough below {FEW}. Label more cases.")
