@@ -71,6 +71,27 @@ def run_alone(folder: Path, *words: str, text: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.parametrize("words", [["run.py"], ["-m", "dicot", "stream"]], ids=["the runner", "dicot stream"])
+def test_a_stream_ends_quietly_when_nobody_reads_its_lines_any_more(place: Path, words: list[str]):
+    """As in `dicot stream model.onnx < samples.csv | head -1`."""
+    (place / "samples.csv").write_text(as_text(lines(np.tile(samples(), (20, 1)))))
+    with open(place / "samples.csv") as text:
+        process = subprocess.Popen(
+            [sys.executable, *words, "classes.onnx"],
+            cwd=place,
+            stdin=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    assert process.stdout is not None and process.stderr is not None
+    assert json.loads(process.stdout.readline())["start"] == 0
+    process.stdout.close()
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait() == 141
+    assert "Broken" not in said and "Error" not in said and "Traceback" not in said
+
+
 def test_the_runner_answers_a_stream_where_only_numpy_and_onnxruntime_are_found(place: Path):
     text = as_text(lines(samples()))
     assert "No module named 'dicot'" in run_alone(place, "-c", "import dicot", text="").stderr

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dicot.cli import main
+from dicot.cli.exitcodes import UNREAD
 from dicot.model.estimator import TimeSeriesEmbedder
 
 QUICK = ["--set", "dim=8", "--steps", "1", "--device", "cpu", "--set", "encoder=fcn", "--preset", "paper"]
@@ -76,3 +77,15 @@ def test_a_screen_that_takes_nothing():
         )
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+def test_a_command_ends_quietly_when_nobody_reads_its_lines():
+    """As in `dicot list methods | head -1`, whose head has ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = "from dicot.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "list", "methods"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (UNREAD, "")

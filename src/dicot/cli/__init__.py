@@ -1,6 +1,7 @@
 """The command line: each command is a few lines that call a function of the library."""
 
 import os
+import select
 import sys
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.events import events
-from dicot.cli.exitcodes import ERROR, INTERRUPTED, LOST_PROCESS, WRONG_CALL
+from dicot.cli.exitcodes import ERROR, INTERRUPTED, LOST_PROCESS, UNREAD, WRONG_CALL
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
@@ -41,7 +42,10 @@ from dicot.core.storage import cannot_use, check_platform
 
 
 class Commands(TyperGroup):
-    """All commands; Ctrl-C ends each with a sentence, where typer itself says nothing."""
+    """All commands; Ctrl-C ends each with a sentence, where typer itself says nothing.
+
+    Where the program behind `|` reads no more, they end without one, as other programs do.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -49,6 +53,24 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as error:
             typer.echo("Interrupted. The same command continues from the last checkpoint, if there is one.", err=True)
             raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # The broken pipe may also be that of a worker process, which is an error to be told.
+            if not _is_unread():
+                raise
+            from dicot.model.edge import give_up_output
+
+            give_up_output()
+            raise typer.Exit(UNREAD) from error
+
+
+def _is_unread() -> bool:
+    """Tell whether the program that read the standard output or the errors has ended."""
+    if not hasattr(select, "poll"):  # on Windows
+        return False
+    outputs = select.poll()
+    outputs.register(sys.stdout, 0)
+    outputs.register(sys.stderr, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in outputs.poll(0))
 
 
 app = typer.Typer(

@@ -11,3 +11,4 @@ CHANGE_FOUND = 4  # `dicot monitor`: the new windows differ from the reference
 CANNOT_TELL = 5  # `dicot monitor`: there is too little to compare for a verdict
 LOST_PROCESS = LOST  # 6: this was one of several processes of a run, and another one has ended
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
+UNREAD = 141  # 128 and the number of SIGPIPE: the program behind `|` reads no more, as `head` when it has its lines

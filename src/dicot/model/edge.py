@@ -637,7 +637,10 @@ def lines_of(address: str | None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Read samples, write windows; exit code 0: done, 1: an error, 2: a wrong call, 3: lines were left out."""
+    """Read samples, write windows.
+
+    Exit code 0: done, 1: an error, 2: a wrong call, 3: lines were left out, 130: interrupted, 141: nobody reads on.
+    """
     parser = argparse.ArgumentParser(description="Embed and classify samples of a .csv while they come.")
     parser.add_argument("model", type=Path, help="The .onnx file that `dicot export` wrote.")
     parser.add_argument("--window", help="Time steps, or a time such as 2.56s; default: the model's.")
@@ -671,10 +674,20 @@ def main() -> int:
         )
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # behind `| head`, which has its lines
+        give_up_output()
+        return 141
     except (ValueError, OSError, ImportError) as error:
         _write_line(sys.stderr, f"Error: {error}")
         return 1
     return 3 if counts.bad else 0
+
+
+def give_up_output() -> None:
+    """Write nothing any more: Python would try once more at the end, and complain that nobody reads it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())
 
 
 def _write_line(file: Any, line: str) -> None:
