@@ -207,3 +207,10 @@ def test_embedding_without_a_window_warns_of_columns_like_labels(folder: Path, t
     said = dicot("embed", folder, "--out", tmp_path / "v.parquet")
     assert "anomaly and changepoint hold only 0 and 1" in " ".join(said.split())
     assert "current, pressure, anomaly, changepoint" in said, "they stay channels"
+
+
+def test_beside_a_table_of_labels_columns_like_labels_can_only_be_left_out(folder: Path) -> None:
+    (folder / "labels.csv").write_text("file,label\none,good\ntwo,bad\n")
+    said = dicot("inspect", folder)
+    assert "anomaly and changepoint hold only 0 and 1. To keep labels out of the channels: --ignore" in said
+    assert "--label" not in next_command(said)

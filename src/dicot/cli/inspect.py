@@ -1,6 +1,7 @@
 """dicot inspect: what recordings look like, and which windows to cut them into; or what a corpus holds."""
 
 import shlex
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dicot.data.devices import JoinAdvice
     from dicot.data.inspection import Inspected
     from dicot.data.kinds import Kinds
+    from dicot.data.labeladvice import LabelAdvice
     from dicot.data.suggestion import Suggestion
 
 _MOST_ROWS = 20  # of the table: of more, what is said below it would be off the screen
@@ -41,12 +43,9 @@ def inspect(
     commands go by it. Exit code 1 where a file could not be read. Of a corpus its windows and files are shown.
     """
     from dicot.core.storage import refuse_existing, write_atomic
-    from dicot.data import Reading, inspect_recordings, suggest_windows
-    from dicot.data.clocks import remark_sentences
+    from dicot.data import Reading, inspect_recordings
     from dicot.data.kinds import joined_by_devices, sort_by_kind
-    from dicot.data.labeladvice import label_advice
     from dicot.data.reading import read_toml, toml_of
-    from dicot.data.tags import find_table
 
     told = said.take(*LOOKED_AT, *SUGGESTED)
     said.rest()
@@ -62,70 +61,82 @@ def inspect(
     settings = {**kept, **told}
     looked = Reading(**{name: value for name, value in settings.items() if name in LOOKED_AT})
     say_table(recordings, settings)
+
     kinds = sort_by_kind(inspect_recordings(recordings, looked))
     join = None if looked.join is not None else _join_advice(kinds)
+    # Where no channel is shared, nothing can be suggested before the files are joined.
     needs_join = join is not None and bool(kinds.others)
     if needs_join:
         kinds = joined_by_devices(kinds)
-
-    if kinds.readable:
-        _show_rows(kinds.readable)
-        for sentence in remark_sentences({row.file: row.remarks for row in kinds.readable}):
-            typer.secho(sentence, fg="yellow")
-    _say_merged(kinds.readable, looked.duplicates)
+    _say_recordings(kinds, looked)
     sources = _say_others(recordings, kinds)
     if join is not None:
         typer.echo(join.sentence)
-    labels = label_advice(kinds.readable, looked)
-    for sentence in labels.sentences:
-        typer.secho(sentence, fg="yellow")
-    # Where a table gives the labels, --label would name one of its columns.
-    label = ",".join(labels.columns) if find_table(recordings, looked.table) is None else ""
+    labels = _say_labels(recordings, kinds, looked)
 
     options: list[str] = []
     if kinds.readable and not needs_join:
-        advice = suggest_windows(kinds.readable, looked)
-        names = _names_of_recordings(recordings, looked, kinds)
-        _say_suggestions(advice, kinds, looked, names, settings)
-        reading = advice.reading.replace(**told)
-        chosen = dict(told)
-        if label:
-            channels = tuple(name for name in reading.channels or () if name not in labels.columns)
-            reading = reading.replace(label=label, channels=channels or None)
-            chosen["label"] = label
-            advice.reasons["label"] = " ".join(labels.sentences)
-        if path is not None:
-            write_atomic(path, reading.to_toml(advice.reasons).encode())
-            typer.echo(f"Wrote {path}")
+        advice = _suggest(recordings, kinds, looked, settings)
+        advice = _with_labels(replace(advice, reading=advice.reading.replace(**told)), labels)
+        if path is None:
+            options = _as_options(advice, told)
         else:
-            options = _as_options(reading, chosen, advice.reasons)
+            write_atomic(path, advice.reading.to_toml(advice.reasons).encode())
+            typer.echo(f"Wrote {path}")
+            join = None  # whoever writes a dicot.toml for these channels goes on with it
+    elif write and needs_join:
+        typer.echo("No dicot.toml is written yet: it would not join the files.")
 
     _say_problems(kinds)
-    if join is not None and not (write and not needs_join):
-        if write:
-            typer.echo("No dicot.toml is written yet: it would not join the files.")
-        _say_next_join(recordings, said, join, label, write)
+    if join is None:
+        _say_next(sources, said, kinds, options, labels)
     else:
-        _say_next(sources, said, kinds, options, label)
+        flags = [flag for flag, is_given in (("--write", write), ("--overwrite", overwrite)) if is_given]
+        _say_next_join(recordings, said, join, labels, flags)
     if kinds.unreadable or kinds.others:
         raise typer.Exit(ERROR)
 
 
-def _names_of_recordings(recordings: list[str], looked: "Reading", kinds: "Kinds") -> list[str]:
-    """Return the names of all files but those that are no recordings."""
-    from dicot.data.readers import named_recordings
+def _say_recordings(kinds: "Kinds", looked: "Reading") -> None:
+    """Show the recordings, what is odd about their clocks, and how many rows became one."""
+    from dicot.data.clocks import remark_sentences
 
-    others = {row.path for row in kinds.others}
-    return [name for name, file in named_recordings(recordings, looked.table).items() if file not in others]
+    if kinds.readable:
+        _show_rows(kinds.readable)
+    for sentence in remark_sentences({row.file: row.remarks for row in kinds.readable}):
+        typer.secho(sentence, fg="yellow")
+    _say_merged(kinds.readable, looked.duplicates)
 
 
-def _say_suggestions(
-    advice: "Suggestion", kinds: "Kinds", looked: "Reading", names: list[str], settings: dict[str, Any]
-) -> None:
+def _say_labels(recordings: list[str], kinds: "Kinds", looked: "Reading") -> "LabelAdvice":
+    """Name the columns that look like labels."""
+    from dicot.data.labeladvice import label_advice
+    from dicot.data.tags import find_table
+
+    has_table = find_table(recordings, looked.table) is not None
+    labels = label_advice(kinds.readable, looked, has_table)
+    for sentence in labels.sentences:
+        typer.secho(sentence, fg="yellow")
+    return labels
+
+
+def _with_labels(advice: "Suggestion", labels: "LabelAdvice") -> "Suggestion":
+    """Return a suggestion in which columns that look like labels are labels and no channels."""
+    if not labels.columns:
+        return advice
+    channels = tuple(name for name in advice.reading.channels or () if name not in labels.columns)
+    reading = advice.reading.replace(label=labels.label, channels=channels or None)
+    return replace(advice, reading=reading, reasons={**advice.reasons, "label": " ".join(labels.sentences)})
+
+
+def _suggest(recordings: list[str], kinds: "Kinds", looked: "Reading", settings: dict[str, Any]) -> "Suggestion":
     """Say what is suggested and why, and what would lie in no window."""
+    from dicot.data import suggest_windows
     from dicot.data.inspection import names_sentence
+    from dicot.data.readers import named_recordings
     from dicot.data.suggestion import no_rate_sentence
 
+    advice = suggest_windows(kinds.readable, looked)
     for name in SUGGESTED:
         if name in advice.reasons:
             value = opt.text_of(getattr(advice.reading, name)) or "none"
@@ -133,13 +144,18 @@ def _say_suggestions(
     without_rate = no_rate_sentence(kinds.readable)
     if without_rate and "rate" not in settings:
         typer.echo(without_rate)
+
+    others = {row.path for row in kinds.others}
+    names = [name for name, file in named_recordings(recordings, looked.table).items() if file not in others]
     if called := names_sentence(names, looked.names):
         typer.echo(f"names {looked.names or 'none'}: {called}")
         advice.reasons["names"] = called
+
     rates = [row.rate for row in kinds.readable if row.rate is not None]
     left_out = advice.left.sentence(rates[0] if rates else None) if advice.left else ""
     if left_out:
         typer.secho(left_out, fg="yellow")
+    return advice
 
 
 def _say_merged(rows: "Sequence[Inspected]", how: str) -> None:
@@ -188,27 +204,25 @@ def _say_problems(kinds: "Kinds") -> None:
         typer.secho(sentence, fg="red", err=True)
 
 
-def _say_next(sources: list[str], said: "opt.Settings", kinds: "Kinds", options: list[str], label: str) -> None:
-    """Print the command that comes next: the same with the setting that was missing, or the map.
-
-    Columns that look like labels are named in it, so that they do not become channels by pasting.
-    """
+def _say_next(
+    sources: list[str], said: "opt.Settings", kinds: "Kinds", options: list[str], labels: "LabelAdvice"
+) -> None:
+    """Print the command that comes next: the same with the setting that was missing, or the map."""
     if kinds.settings:
         missing = opt.Settings([f"{name}={value}" for name, value in kinds.settings.items()])
         words = ["dicot", "inspect", *sources, *said.words(said.texts), *missing.words(kinds.settings)]
-        words += ["--label", label] if label else []
-        typer.echo(f"Next: {shlex.join(words)}")
+        typer.echo(f"Next: {shlex.join([*words, *labels.options])}")
     elif kinds.readable:
         words = ["dicot", "explore", *sources[:1], *options]
         typer.echo(f"Next: {shlex.join(words)}")
 
 
-def _say_next_join(recordings: list[str], said: "opt.Settings", join: "JoinAdvice", label: str, write: bool) -> None:
+def _say_next_join(
+    recordings: list[str], said: "opt.Settings", join: "JoinAdvice", labels: "LabelAdvice", flags: list[str]
+) -> None:
     """Print the same command with the options that join the files of several devices."""
     other_settings = [name for name in said.texts if name not in ("names", "join")]
-    words = ["dicot", "inspect", *recordings, *said.words(other_settings), *join.options]
-    words += ["--label", label] if label else []
-    words += ["--write"] if write else []
+    words = ["dicot", "inspect", *recordings, *said.words(other_settings), *join.options, *labels.options, *flags]
     typer.echo(f"Next: {shlex.join(words)}")
 
 
@@ -267,12 +281,12 @@ def _show_offsets(rows: "Sequence[Inspected]") -> None:
         typer.secho(f"channel {channel} of {where}: {sentence}", fg="yellow")
 
 
-def _as_options(reading: Any, told: dict[str, Any], reasons: dict[str, str]) -> list[str]:
-    """Write a reading as a command has it: what was told or suggested."""
-    shared = reasons["channels"].startswith("those")  # not all recordings have all channels
-    names = [name for name in (*LOOKED_AT, *SUGGESTED) if name in told or (name in SUGGESTED and name in reasons)]
-    texts = {}
-    for name in dict.fromkeys([*names, *(["channels"] if shared else [])]):
-        if (value := getattr(reading, name)) is not None:
-            texts[name] = opt.text_of(value)
+def _as_options(advice: "Suggestion", told: dict[str, Any]) -> list[str]:
+    """Write a suggestion as a command has it, with what was told."""
+    suggested = [name for name in (*SUGGESTED, "label") if name in advice.reasons]
+    if advice.reasons["channels"].startswith("those"):  # not all recordings have all channels
+        suggested.append("channels")
+    names = [name for name in (*LOOKED_AT, *SUGGESTED) if name in told or name in suggested]
+    values = {name: getattr(advice.reading, name) for name in names}
+    texts = {name: opt.text_of(value) for name, value in values.items() if value is not None}
     return opt.Settings([f"{name}={text}" for name, text in texts.items()]).words(texts)

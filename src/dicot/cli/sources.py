@@ -153,6 +153,7 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
     from dicot.data.kinds import problem_sentences, sort_by_kind
     from dicot.data.labeladvice import label_advice
     from dicot.data.suggestion import no_rate_sentence
+    from dicot.data.tags import find_table
 
     looked = Reading(**{name: value for name, value in said.items() if name in LOOKED_AT})
     kinds = sort_by_kind(inspect_recordings(data, looked))
@@ -168,7 +169,8 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
             typer.echo(f"{name} {text_of(chosen[name])}: {advice.reasons[name]}")
     if "rate" not in said and (sentence := no_rate_sentence(readable)):
         typer.echo(sentence)
-    for sentence in label_advice(readable, looked).sentences:
+    has_table = find_table(data, looked.table) is not None
+    for sentence in label_advice(readable, looked, has_table).sentences:
         warn(sentence)
     typer.echo("For other windows say, for example, --window 5s, or write and edit a dicot.toml: dicot inspect --write")
     return chosen

@@ -17,11 +17,21 @@ class LabelAdvice(NamedTuple):
     columns: tuple[str, ...] = ()  # for --label: the first is the label, the others are no channels
     sentences: tuple[str, ...] = ()
 
+    @property
+    def label(self) -> str:
+        return ",".join(self.columns)
 
-def label_advice(rows: Sequence[Inspected], reading: Reading) -> LabelAdvice:
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return the words of a command."""
+        return ("--label", self.label) if self.columns else ()
+
+
+def label_advice(rows: Sequence[Inspected], reading: Reading, has_table: bool = False) -> LabelAdvice:
     """Name the columns that look like labels, where neither label nor channels are chosen.
 
-    A channel is judged beside the others: where all hold few values, they are readings of a coarse sensor.
+    A channel is judged beside the others: where all hold few values, they are readings of a coarse sensor. Where a
+    table has the labels, --label names one of its columns, so other columns can only be left out.
     """
     if reading.label is not None or reading.channels is not None or reading.join is not None:
         return LabelAdvice()
@@ -36,6 +46,8 @@ def label_advice(rows: Sequence[Inspected], reading: Reading) -> LabelAdvice:
     same_values: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in numbers:
         same_values[suspects[name].values].append(name)
+    if has_table:
+        return LabelAdvice((), tuple(_coarse_sentence(names, values) for values, names in same_values.items()))
     sentences = [_numbers_sentence(names, values) for values, names in same_values.items()]
     sentences += [_text_sentence(name, suspects[name]) for name in texts]
     # One column of words is the label: others beside it are no channels anyway.
@@ -63,6 +75,12 @@ def _numbers_sentence(names: Sequence[str], values: Sequence[str]) -> str:
         f"{_joined(names)} {hold} only {_joined(values)}. If {them}, say {as_option('label', names)}; "
         f"if {nothing}, {as_option('ignore', names)}. Otherwise {channels}."
     )
+
+
+def _coarse_sentence(names: Sequence[str], values: Sequence[str]) -> str:
+    hold = "hold" if len(names) > 1 else "holds"
+    remedy = as_option("ignore", names)
+    return f"{_joined(names)} {hold} only {_joined(values)}. To keep labels out of the channels: {remedy}."
 
 
 def _text_sentence(name: str, column: FewValues) -> str:
