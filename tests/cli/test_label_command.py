@@ -136,10 +136,10 @@ def test_a_table_of_labels_that_pandas_wrote_beside_an_empty_cell(tmp_path: Path
 def test_ranges_go_in_label_windows_and_come_out(tmp_path: Path) -> None:
     vectors, store, other = tmp_path / "v.npz", tmp_path / "labels.sqlite", tmp_path / "other.sqlite"
     write(vectors)
-    ranges = "monday.csv,0,12,walk\nmonday.csv,9,30,run\nsunday.csv,0,9,run\na@b.csv,90,95,run\n"
+    ranges = "monday.csv,0,12,walk\nmonday.csv,9,30,run\na@b.csv,90,95,run\n"
     (tmp_path / "r.csv").write_text(f"file,start,end,label\n{ranges}")
     said = dicot("label", "import", store, tmp_path / "r.csv", "--vectors", vectors)
-    assert "2 of 4 label(s)" in said and "There is no recording 'sunday'. Did you mean 'monday'?" in said
+    assert "1 of 3 label(s)" in said and "The windows of 'a@b' lie from" in said
     data = np.load(vectors)
     given, _ = put_on_windows(read_labels(store), data["recording"], data["start"], data["end"])
     middle = np.where(data["recording"] == "monday", (data["start"] + data["end"]) / 2, -1)
@@ -148,7 +148,7 @@ def test_ranges_go_in_label_windows_and_come_out(tmp_path: Path) -> None:
     dicot("label", "export", store, "--out", tmp_path / "l.json", "--vectors", vectors)
     dicot("label", "import", other, tmp_path / "l.json")
     dicot("label", "add", other, "monday@2.0", "run", "--vectors", vectors)
-    assert "4 of 4 labels are equal" in dicot("label", "agree", store, other)
+    assert "3 of 3 labels are equal" in dicot("label", "agree", store, other)
     assert rows(dicot("label", "agree", store, other, "--vectors", vectors)) == [["walk", "run", "1"]]
     dicot("label", "undo", store)
     assert read_labels(store) == {}, "an import is one call"
@@ -156,6 +156,34 @@ def test_ranges_go_in_label_windows_and_come_out(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"r\.csv: line 2 has 'end' 2 before 'start' 5"):
         dicot("label", "import", tmp_path / "new.sqlite", tmp_path / "r.csv")
     assert not (tmp_path / "new.sqlite").exists()
+
+
+MISSPELLED = "recording,start,end,label\nmonday,0,12,walk\nMonday.csv,12,20,run\nsunday,0,9,run\nMonday.csv,20,30,sit\n"
+
+
+@pytest.mark.parametrize("store", ["labels.sqlite", "v.labels.sqlite"])
+def test_labels_of_recordings_that_do_not_exist_are_refused_by_line(tmp_path: Path, store: str) -> None:
+    """Two of three rows went into the file of labels by names that no recording has."""
+    write(tmp_path / "v.npz")
+    (tmp_path / "r.csv").write_text(MISSPELLED)
+    is_beside = store.startswith("v.")
+    words = [] if is_beside else ["--vectors", tmp_path / "v.npz"]
+    with pytest.raises(InputError) as refusal:
+        dicot("label", "import", tmp_path / store, tmp_path / "r.csv", *words)
+    message = str(refusal.value)
+    assert "r.csv: 3 of 4 label(s) name recordings that" in message and "v.npz does not have" in message
+    assert "lines 3, 5: There is no recording 'Monday.csv'. Did you mean 'monday'?" in message
+    assert "line 4: There is no recording 'sunday'. Did you mean 'monday'?" in message
+    assert not (tmp_path / store).exists()
+
+
+def test_an_import_says_what_it_was_compared_with(tmp_path: Path) -> None:
+    write(tmp_path / "v.npz")
+    (tmp_path / "r.csv").write_text("recording,start,end,label\nmonday,0,12,walk\n")
+    said = dicot("label", "import", tmp_path / "labels.sqlite", tmp_path / "r.csv")
+    assert "not checked" in said and "labels.sqlite" in said and "--vectors v.parquet" in said
+    said = dicot("label", "import", tmp_path / "v.labels.sqlite", tmp_path / "r.csv")
+    assert f"compared with {tmp_path / 'v.npz'}" in said
 
 
 def test_wrong_labels_are_listed_with_reasons(tmp_path: Path) -> None:

@@ -128,24 +128,54 @@ def export_labels(
 def import_labels(
     store: Store,
     file: Annotated[Path, typer.Argument(help="A .csv with recording (or file), start, end and label, or a .json.")],
-    vectors: Annotated[Path | None, typer.Option(help="Vectors of the recordings, to check the labels by.")] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Vectors of the recordings, to check the labels by; default: those beside STORE."),
+    ] = None,
     by: Annotated[str, typer.Option(help="Who says so, for the history; default: the file.")] = "",
 ) -> None:
     """Take labels of windows and ranges from a table, or from what Label Studio exported as JSON; one undo for all.
 
-    With VECTORS, labels that are on no window are named. Times of a .json that are dates need them too.
+    Labels of recordings that VECTORS do not have are refused, and those that are on no window are named. Without
+    --vectors those beside STORE count, such as walks.npz beside walks.labels.sqlite. Times of a .json that are dates
+    need vectors too.
     """
-    from dicot.use.labels.store import LabelStore, read_labels
+    from dicot.use.labels.store import LabelStore, check_recordings, read_labels
 
-    known = None if vectors is None else _placed(vectors)
+    labelled = _vectors_beside(store) if vectors is None else vectors
+    known = None if labelled is None else _placed(labelled)
     labels = read_labels(file, None if known is None else known.begun())
     if not labels:
         raise InputError(f"{file} holds no labels. Name another file.")
-    if vectors is not None and known is not None:
-        opt.labels_of(vectors, known, file)
+    if labelled is not None and known is not None:
+        recordings = known.places()[0].astype(str).tolist()
+        check_recordings(labels, file, recordings, labelled)
+        opt.labels_of(labelled, known, file)
     with LabelStore(store) as kept:
         kept.set(list(labels), list(labels.values()), by or file.name)
         typer.echo(f"Took {len(labels)} label(s) from {file}. {store} has {len(kept.current())} label(s).")
+    if labelled is not None:
+        typer.echo(f"Their recordings and times were compared with {labelled}.")
+    else:
+        words = ["dicot", "label", "import", str(store), str(file), "--vectors", "v.parquet"]
+        typer.echo(
+            "Whether their recordings exist was not checked, because no vectors are named. To check them, name the "
+            f"vectors: {shlex.join(words)}"
+        )
+
+
+def _vectors_beside(store: Path) -> Path | None:
+    """Return the vectors to which a file of labels belongs by its name; None where that is not clear."""
+    from dicot.store.vectors import SUFFIXES, read_vectors
+
+    ending = ".labels.sqlite"
+    if not store.name.endswith(ending):
+        return None
+    stem = store.name.removesuffix(ending)
+    beside = [path for suffix in SUFFIXES if (path := store.with_name(stem + suffix)).is_file()]
+    if len(beside) != 1 or not read_vectors(beside[0]).placed:
+        return None
+    return beside[0]
 
 
 @label.command("check")

@@ -144,7 +144,7 @@ def why_not_meant(table: LabelTable, owners: Sequence[Sequence[str]], files: Fil
         wanted = columns["label"]
         return f"It has no column {wanted!r}. {did_you_mean(wanted, table.columns)} Name it by --label."
     texts = list(dict.fromkeys(table.names))
-    is_for_others = not any(owners) and not any(_nearest(text, files) for text in texts[:_SHOWN])
+    is_for_others = not any(owners) and not any(nearest_name(text, files) for text in texts[:_SHOWN])
     if is_for_others:
         return f"It names {listed(texts)}, and none of the recordings {listed([*files])}. Correct them."
     return ""
@@ -167,7 +167,7 @@ def check_names(table: LabelTable, owners: Sequence[Sequence[str]], files: Files
         return
     texts = dict.fromkeys(table.names[row] for row in unknown)
     first = unknown[0]
-    near = _nearest(table.names[first], files)
+    near = nearest_name(table.names[first], files)
     remedy = f"Did you mean {near!r}?" if near else f"The recordings are {listed([*files])}."
     many = (
         f" {len(unknown)} of {len(owners)} rows name such recordings: {listed([*texts])}." if len(unknown) > 1 else ""
@@ -193,10 +193,10 @@ def _exists(table: LabelTable, text: str, names: set[str]) -> bool:
     return PurePath(plain).name in names
 
 
-def _nearest(text: str, files: Files) -> str | None:
+def nearest_name(text: str, names: Iterable[str]) -> str | None:
     """Return the recording that a misspelled name probably means: another case, suffix or folder, or a slip."""
     asked = _spelling(text)
-    spellings = {_spelling(name): name for name in files}
+    spellings = {_spelling(name): name for name in names}
     if asked in spellings:
         return spellings[asked]
     close = get_close_matches(asked, spellings, n=1, cutoff=_ALIKE)

@@ -7,9 +7,11 @@ import csv
 import io
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeAlias, final
@@ -22,6 +24,7 @@ from dicot.core.errors import InputError, did_you_mean, listed, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
 from dicot.data.labels import as_text, check_labels, is_number, plain_text
+from dicot.data.labeltable import nearest_name
 from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
 from dicot.data.readers import stem_of
 from dicot.data.timeunits import UNITS
@@ -54,6 +57,7 @@ NEWEST = (
 )
 LARGEST = 2**63  # SQLite's whole numbers lie below
 COLUMNS = ("recording", "start", "end", "label")  # of a table of labels
+MOST_REASONS = 3  # unknown recordings of which an error says what is probably meant
 DIGITS = 6  # of seconds: a time that was written as text and read again is the same time
 NOISE = 9  # digits: what comes after them may differ between versions, and must not decide how the sixth is rounded
 
@@ -429,19 +433,57 @@ def _units_within(span: tuple[float, float], whole: tuple[float, float], shortes
     return tuple(units)
 
 
+def check_recordings(labels: Mapping[Key, Label], path: Path, recordings: Iterable[str], vectors: Path) -> None:
+    """Refuse labels of recordings that are not among those of the vectors: nobody would find them again."""
+    known = dict.fromkeys(recordings)
+    unknown = Counter(name for name in map(_recording_named, labels) if name not in known)
+    if not unknown:
+        return
+
+    lines = _lines_by_recording(path)
+    reasons = []
+    for name in islice(unknown, MOST_REASONS):
+        reasons.append(f"{_where(lines.get(name, []))}{_why_unknown(name, [*known])}")
+    more = len(unknown) - len(reasons)
+    if more > 0:
+        reasons.append(f"There are {more} more such names.")
+    raise InputError(
+        f"{path}: {unknown.total()} of {len(labels)} label(s) name recordings that {vectors} does not have. "
+        f"{' '.join(reasons)} Nothing was taken. Correct the names or remove the rows, or name the vectors that were "
+        "labelled: --vectors."
+    )
+
+
+def _where(lines: Sequence[int]) -> str:
+    """Begin a sentence about lines of a table; of a file without lines there is nothing to say."""
+    if not lines:
+        return ""
+    return f"{'line' if len(lines) == 1 else 'lines'} {listed([str(line) for line in lines])}: "
+
+
 def why_on_none(key: Key, recording: Array, start: Array, end: Array) -> str:
     """Say in a sentence why a label is on no window of these places (N,)."""
-    name, place = key if isinstance(key, str) else key[0], _seconds(key)
+    name, place = _recording_named(key), _seconds(key)
     own = recording.astype(str) == name
     if not own.any():
-        names = list(dict.fromkeys(recording.astype(str).tolist()))
-        same = [known for known in names if PurePath(known).name == name]
-        if len(same) > 1:
-            return f"{name!r} may be {listed(same)}. Name it with its folder."
-        return f"There is no recording {name!r}. {did_you_mean(name, names)}"
+        return _why_unknown(name, list(dict.fromkeys(recording.astype(str).tolist())))
     if place is None or place[0] >= end[own].max() or place[1] <= start[own].min():
         return f"The windows of {name!r} lie from {start[own].min():.10g} to {end[own].max():.10g} s."
     return "It covers more than half of no window."
+
+
+def _recording_named(key: Key) -> str:
+    return key if isinstance(key, str) else key[0]
+
+
+def _why_unknown(name: str, recordings: Sequence[str]) -> str:
+    """Say that there is no such recording, and which one is probably meant."""
+    same = [known for known in recordings if PurePath(known).name == name]
+    if len(same) > 1:
+        return f"{name!r} may be {listed(same)}. Name it with its folder."
+    nearest = nearest_name(name, recordings)
+    remedy = did_you_mean(name, recordings) if nearest is None else f"Did you mean {nearest!r}?"
+    return f"There is no recording {name!r}. {remedy}"
 
 
 def _seconds(key: Key) -> tuple[float, float] | None:
@@ -458,8 +500,37 @@ def _rounded(key: Key) -> Key:
     return key[0], start, end
 
 
+class LabelRow(NamedTuple):
+    """A row of a table of labels."""
+
+    line: int
+    key: Key
+    label: str
+    at: str  # when it was given; "" where the table does not say
+
+
 def _read_table(path: Path) -> dict[Key, Label]:
-    labels: dict[Key, tuple[str, Label]] = {}
+    rows: dict[Key, LabelRow] = {}
+    for row in _rows_of_table(path):
+        other = rows.setdefault(row.key, row).label
+        if other != row.label:
+            raise InputError(
+                f"line {row.line} labels {row.key!r} {row.label!r}, and one above {other!r}. Remove one of them."
+            )
+    return {row.key: row.label for row in sorted(rows.values(), key=lambda row: row.at)}
+
+
+def _lines_by_recording(path: Path) -> dict[str, list[int]]:
+    """Return the lines of a table that name each recording; nothing of a file that is no table."""
+    lines: dict[str, list[int]] = {}
+    if path.suffix.lower() == ".csv":
+        for row in _rows_of_table(path):
+            lines.setdefault(_recording_named(row.key), []).append(row.line)
+    return lines
+
+
+def _rows_of_table(path: Path) -> Iterator[LabelRow]:
+    """Yield the rows that give a label."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, strict=True)
         names = list(rows.fieldnames or ())
@@ -473,10 +544,8 @@ def _read_table(path: Path) -> dict[Key, Label]:
             label = plain_text(row["label"])
             if label in ("", "-1"):
                 continue
-            key = _key(_recording_of(row["file"]) if by_file else row["recording"], row, line)
-            if (other := labels.setdefault(key, (row.get("at", ""), label))[1]) != label:
-                raise InputError(f"{line} labels {key!r} {label!r}, and one above {other!r}. Remove one of them.")
-    return {key: label for key, (_, label) in sorted(labels.items(), key=lambda one: one[1][0])}
+            recording = _recording_of(row["file"]) if by_file else row["recording"]
+            yield LabelRow(rows.line_num, _key(recording, row, line), label, row.get("at", ""))
 
 
 def _recording_of(file: str) -> str:
