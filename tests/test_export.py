@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -365,6 +366,18 @@ def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytes
     np.testing.assert_allclose(probabilities, classifier.predict_proba(x), atol=1e-4)
     fitted(1, 20, x, preset="paper", random_state=5).save_pretrained(tmp_path / "other")
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(InputError, match=r"head\.safetensors is of vectors of the model .* and other is"):
+    with pytest.raises(InputError) as refused:
         dicot("export", "other", "--onnx", "again.onnx", "--classifier", "head.safetensors")
+    saved = tmp_path / "saved"
+    assert f"head.safetensors was trained with vectors of the model {saved}, and other is another model." in str(
+        refused.value
+    )
+    ready = f"dicot export {saved} --onnx again.onnx --classifier head.safetensors"
+    assert ready in str(refused.value) and "dicot embed other" in str(refused.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+    saved.rename(tmp_path / "moved")
+    with pytest.raises(InputError, match=r"of a model that was at \S+saved.* dicot embed other .* --no-accuracy"):
+        dicot("export", "other", "--onnx", "again.onnx", "--classifier", "head.safetensors")
+    (tmp_path / "moved").rename(saved)
+    dicot(*shlex.split(ready)[1:])
+    assert (tmp_path / "again.onnx").exists(), "the command that is printed runs as it is"

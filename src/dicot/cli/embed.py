@@ -150,7 +150,6 @@ def embed_recorded(
     **how: Any,
 ) -> "EmbeddingRun":
     """Embed recordings and say what was done; `how` goes to `embed_recordings`: `fit` where there is no model yet."""
-    from dicot.model.box import BOX
     from dicot.store.embedding import embed_recordings
 
     data = source.data
@@ -158,7 +157,7 @@ def embed_recorded(
     if embedder is None:
         done = embed_recordings(None, "", out, data, source.options, **how)
     else:
-        how["model_at"] = next((name for name, path in BOX.items() if path == model), str(model.absolute()))
+        how["model_at"] = place_of(model)
         done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
@@ -178,7 +177,10 @@ def _embed_corpus(model: ChosenModel, corpus: "Corpus", out: Path) -> None:
     embedder = model.for_corpus(corpus)
     vectors = embedder.transform_into(corpus, partial(RowFile, out), layout="nct").read()
     about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
-    write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model.path)))
+    made = made_of_corpus(corpus, hash_of(model.path))
+    if made is not None:
+        made = replace(made, at=place_of(model.path))
+    write_vectors(out, {"": {"X": vectors, **about}}, made)
     typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
     typer.echo(f"Wrote {out}")
 
@@ -252,8 +254,16 @@ def _embed_cases(model: ChosenModel, source: DataSource, out: Path) -> None:
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model.path)))
+        made = MadeOf.of_cases(data, options, channels, hash_of(model.path))
+        write_vectors(out, parts, replace(made, at=place_of(model.path)))
     typer.echo(f"Wrote {out}")
+
+
+def place_of(model: Path) -> str:
+    """Say where a model is, for what is made by it: its name in the box, or its path."""
+    from dicot.model.box import BOX
+
+    return next((name for name, path in BOX.items() if path == model), str(model.absolute()))
 
 
 def load_embedder(

@@ -1,13 +1,17 @@
 """dicot export: a saved model as one ONNX file."""
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.cli.paths import check_inputs, check_model, check_outputs
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, ModelFileError
+
+if TYPE_CHECKING:
+    from dicot.model.fewlabels import Head
 
 
 def export(
@@ -44,11 +48,11 @@ def export(
     if runner is not None:
         check_runner(runner)
     head = None if classifier is None else Head.load(classifier)
-    if head is not None and head.model is not None and head.model != (own := model_hash(model)):
-        raise InputError(
-            f"{classifier} is of vectors of the model {head.model[:12]}, and {model} is {own[:12]}. Train it on "
-            "vectors of this very model: dicot embed, then dicot classify --save."
-        )
+    if classifier is not None and head is not None and head.model not in (None, model_hash(model)):
+        options = ["--onnx", str(onnx), "--classifier", str(classifier)]
+        options += [] if runner is None else ["--runner", str(runner)]
+        options += ["--float64"] if float64 else []
+        raise InputError(_other_model(classifier, head, model, options))
     kind = TimeSeriesClassifier if "classes" in read_config(model) else TimeSeriesEmbedder
     made = export_onnx(kind.from_pretrained(model, device="cpu"), onnx, classifier=head, float64=float64)
     lengths = ", ".join(map(str, made.lengths))
@@ -57,3 +61,44 @@ def export(
     if runner is not None:
         write_runner(runner)
         typer.echo(f"Wrote {runner}. It needs numpy and onnxruntime: python {runner} {made.path} < samples.csv")
+
+
+def _other_model(classifier: Path, head: "Head", model: Path, options: list[str]) -> str:
+    """Say which model a classifier belongs to, and the commands that export it with that one or train it for MODEL."""
+    from dicot.core.errors import naming
+    from dicot.store.vectors import MadeOf
+
+    with naming(classifier):
+        source = None if head.source is None else MadeOf.from_dict(head.source)
+    place = "" if source is None else source.at
+    embed = f"dicot embed {shlex.quote(str(model))} DATA --out vectors.parquet"
+    classify = f"dicot classify vectors.parquet --save {shlex.quote(str(classifier))} --overwrite --no-accuracy"
+    retrain = f"{embed}, then {classify}"
+
+    if not place:
+        return (
+            f"{classifier} was trained with vectors of another model than {model}, and does not say of which. Name "
+            f"that model, or train it again with vectors of this one: {retrain}"
+        )
+    if not _is_model(place, head.model):
+        return (
+            f"{classifier} was trained with vectors of a model that was at {place} and is not there now; {model} is "
+            f"another one. Name the folder it was moved to, or train it again with vectors of this one: {retrain}"
+        )
+    ready = shlex.join(["dicot", "export", place, *options])
+    return (
+        f"{classifier} was trained with vectors of the model {place}, and {model} is another model. Export it with "
+        f"its own model: {ready}\nOr train it again with vectors of this one: {retrain}"
+    )
+
+
+def _is_model(place: str, made: str | None) -> bool:
+    """Tell whether the model with this hash is still at a place: a folder, or a name in the box."""
+    from dicot.model.box import in_box
+    from dicot.model.files import model_hash
+
+    folder = in_box(place)
+    try:
+        return folder.is_dir() and model_hash(folder) == made
+    except ModelFileError:
+        return False  # damaged, or a folder of something else
