@@ -179,6 +179,7 @@ def test_inspect_names_columns_like_labels_and_its_next_command_keeps_them_out_o
     dicot("inspect", folder, "--write")
     toml = (folder / "dicot.toml").read_text()
     assert 'label = "anomaly,changepoint"' in toml and 'channels = ["current", "pressure"]' in toml
+    assert "# all columns of numbers, but for what looks like a label" in toml
 
 
 def test_a_label_that_never_changes_in_some_recordings_is_seen_over_all_of_them(tmp_path: Path) -> None:

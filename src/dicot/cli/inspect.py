@@ -126,7 +126,10 @@ def _with_labels(advice: "Suggestion", labels: "LabelAdvice") -> "Suggestion":
         return advice
     channels = tuple(name for name in advice.reading.channels or () if name not in labels.columns)
     reading = advice.reading.replace(label=labels.label, channels=channels or None)
-    return replace(advice, reading=reading, reasons={**advice.reasons, "label": " ".join(labels.sentences)})
+    reasons = {**advice.reasons, "label": " ".join(labels.sentences)}
+    if advice.reading.channels != reading.channels:
+        reasons["channels"] += ", but for what looks like a label"
+    return replace(advice, reading=reading, reasons=reasons)
 
 
 def _suggest(recordings: list[str], kinds: "Kinds", looked: "Reading", settings: dict[str, Any]) -> "Suggestion":
