@@ -172,8 +172,8 @@ def test_labels_of_recordings_that_do_not_exist_are_refused_by_line(tmp_path: Pa
         dicot("label", "import", tmp_path / store, tmp_path / "r.csv", *words)
     message = str(refusal.value)
     assert "r.csv: 3 of 4 label(s) name recordings that" in message and "v.npz does not have" in message
-    assert "lines 3, 5: There is no recording 'Monday.csv'. Did you mean 'monday'?" in message
-    assert "line 4: There is no recording 'sunday'. Did you mean 'monday'?" in message
+    assert "Lines 3, 5: There is no recording 'Monday.csv'. Did you mean 'monday'?" in message
+    assert "Line 4: There is no recording 'sunday'. Did you mean 'monday'?" in message
     assert not (tmp_path / store).exists()
 
 

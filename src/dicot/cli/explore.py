@@ -53,7 +53,7 @@ def explore(
     DATA are embedded first, into NAME-vectors.npz in the working directory; where this is there and up to date, it is
     used. The model is the preset instant, fitted on DATA and kept in NAME-vectors.model, or that of --model. Map,
     clusters and outlier scores are kept beside it too. --set takes how files are read, such as rate=50, and with
-    --export sample, the number of windows to draw; default: all of them.
+    --export sample, the number of windows to draw; default: all of them, up to 20,000.
     """
     from dicot.core.storage import check_writable
     from dicot.explorer.page import load_assets, rows_of_page, write_page

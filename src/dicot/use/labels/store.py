@@ -458,7 +458,7 @@ def _where(lines: Sequence[int]) -> str:
     """Begin a sentence about lines of a table; of a file without lines there is nothing to say."""
     if not lines:
         return ""
-    return f"{'line' if len(lines) == 1 else 'lines'} {listed([str(line) for line in lines])}: "
+    return f"{'Line' if len(lines) == 1 else 'Lines'} {listed([str(line) for line in lines])}: "
 
 
 def why_on_none(key: Key, recording: Array, start: Array, end: Array) -> str:
