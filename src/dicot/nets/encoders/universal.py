@@ -221,7 +221,10 @@ def join_channels(x: Tensor, n_channels: int, floor: float = FLOOR) -> Tensor:
     """
     if 1 <= n_channels <= BESIDE:
         return x.flatten(1)
-    return torch.cat([x.mean(dim=1), (x.var(dim=1, correction=0) + floor).sqrt()], dim=1)
+    mean = x.mean(dim=1, keepdim=True)
+    # Not x.var(dim=1): over a few channels that lie apart in memory it takes ten to thirty times as long on a CPU.
+    variance = (x - mean).square().mean(dim=1)
+    return torch.cat([mean.squeeze(1), (variance + floor).sqrt()], dim=1)
 
 
 def joined_dim(n_channels: int, n: int) -> int:
