@@ -166,6 +166,18 @@ def test_the_map_has_the_model_of_its_folder(folder: Path) -> None:
     assert made_by("walks-vectors.npz") == model_hash(BOX["dicot-base"])
 
 
+def test_a_map_of_more_recordings_keeps_the_model_that_classifiers_go_with(folder: Path) -> None:
+    dicot("explore", folder, "--window", "2s", "--export", "first.html")
+    fitted = model_hash("walks-vectors.model")
+    write(folder / "wednesday.csv", 1002)
+    said = dicot("explore", folder, "--window", "2s", "--export", "second.html")
+    assert "is made anew from walks" in said and "Model: walks-vectors.model, as before" in said
+    assert made_by("walks-vectors.npz") == model_hash("walks-vectors.model") == fitted
+    assert "wednesday" in set(read_vectors("walks-vectors.npz").recording.tolist())
+    dicot("explore", folder, "--window", "2s", "--export", "third.html", "--overwrite")
+    assert made_by("walks-vectors.npz") == model_hash("walks-vectors.model") != fitted
+
+
 def test_why_and_search_find_the_model_beside_the_vectors(folder: Path, tmp_path: Path) -> None:
     dicot("embed", folder, *CUT, "--out", "v.parquet")
     assert "channel" in dicot("why", "v.parquet", "monday@1")

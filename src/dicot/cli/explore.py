@@ -142,6 +142,11 @@ def _embedded(data: str, reading: dict[str, Any], named: Path | None, overwrite:
                 "to replace it, say --overwrite."
             )
         typer.echo(f"Vectors: {out} is made anew from {data}. Labels given by hand stay in their own file.")
+        kept = model_beside(out)
+        if model is None and hash_at(kept) == made_of.model:
+            # A classifier of the vectors that are there goes with their model, which a new fit would replace.
+            typer.echo(f"Model: {kept}, as before. To fit a new one: --overwrite.")
+            model = ChosenModel(kept, partial(load, kept.absolute()), "auto", missing=missing)
 
     if model is None:
         model = default_model(out, load, device="auto", missing=missing, overwrite=overwrite)
