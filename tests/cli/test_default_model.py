@@ -174,6 +174,8 @@ def test_a_map_of_more_recordings_keeps_the_model_that_classifiers_go_with(folde
     assert "is made anew from walks" in said and "Model: walks-vectors.model, as before" in said
     assert made_by("walks-vectors.npz") == model_hash("walks-vectors.model") == fitted
     assert "wednesday" in set(read_vectors("walks-vectors.npz").recording.tolist())
+    # The model names its channels now. The same words again change nothing.
+    assert "is up to date" in dicot("explore", folder, "--window", "2s", "--export", "again.html")
     dicot("explore", folder, "--window", "2s", "--export", "third.html", "--overwrite")
     assert made_by("walks-vectors.npz") == model_hash("walks-vectors.model") != fitted
 

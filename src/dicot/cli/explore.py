@@ -130,23 +130,27 @@ def _embedded(data: str, reading: dict[str, Any], named: Path | None, overwrite:
                 f"{out} is there already, and not made of {data}. Move it, use another folder, or say --overwrite to "
                 "replace it."
             )
+        kept = model_beside(out)
+        if model is None and hash_at(kept) == made_of.model:
+            # A classifier of the vectors that are there goes with their model, which a new fit would replace.
+            model = ChosenModel(kept, partial(load, kept.absolute()), "auto", missing=missing)
+
+        # A model that was fitted on named channels takes these, whether they are asked for or not.
+        options = source.options if model is None else source.as_fitted(model.load(device="cpu"))
         tells_missing = source.recorded or "missing" not in reading  # else it is not recorded
         wanted = made_of.model if model is None else hash_of(model.path)
-        if tells_missing and is_current(made_of, wanted, data, source.options, allowance):
+        if tells_missing and is_current(made_of, wanted, data, options, allowance):
             typer.echo(f"Vectors: {out} is up to date.")
             return out
-        renewed_by = hash_at(model_beside(out)) if model is None else wanted
-        if lost := lost_by_renewal(made_of, renewed_by or "", data, source.options):
+        renewed_by = hash_at(kept) if model is None else wanted
+        if lost := lost_by_renewal(made_of, renewed_by or "", data, options):
             raise InputError(
                 f"{out} is there already. It {lost}. To look at it as it is: dicot explore {shlex.quote(str(out))}; "
                 "to replace it, say --overwrite."
             )
         typer.echo(f"Vectors: {out} is made anew from {data}. Labels given by hand stay in their own file.")
-        kept = model_beside(out)
-        if model is None and hash_at(kept) == made_of.model:
-            # A classifier of the vectors that are there goes with their model, which a new fit would replace.
+        if named is None and model is not None:
             typer.echo(f"Model: {kept}, as before. To fit a new one: --overwrite.")
-            model = ChosenModel(kept, partial(load, kept.absolute()), "auto", missing=missing)
 
     if model is None:
         model = default_model(out, load, device="auto", missing=missing, overwrite=overwrite)

@@ -262,7 +262,7 @@ def is_current(
         return False
     if held.kind == "name":
         return held.options == dict(options)
-    reading, before = Reading(**options), held.recordings
+    reading, before = _reading_like(held, options), held.recordings
     named = files_to_read(data, reading)
     if Reading.from_dict(held.options) != reading or before.keys() - named.keys():
         return False
@@ -283,7 +283,7 @@ def lost_by_renewal(held: MadeOf, model: str, data: Source, options: Mapping[str
         return f"was made by another model, {held.model[:12]}"
     if held.kind != "recordings":
         return "" if held.options == dict(options) else "was made with other options"
-    reading = Reading(**options)
+    reading = _reading_like(held, options)
     was, now = Reading.from_dict(held.options).to_dict(), reading.to_dict()
     differing = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
     if differing:
@@ -297,6 +297,18 @@ def lost_by_renewal(held: MadeOf, model: str, data: Source, options: Mapping[str
     if untold := sorted(name for name, entry in held.recordings.items() if entry.get("told") and name not in tags):
         return f"has labels or groups of {listed(untold)}, which nothing gives now"
     return ""
+
+
+def _reading_like(held: MadeOf, options: Mapping[str, Any]) -> Reading:
+    """Return the options as those of vectors where they differ only in words: all channels, or all of them by name.
+
+    Vectors that a model was fitted for have all channels unnamed; the model names them when it is used again.
+    """
+    reading = Reading(**options)
+    names_channels = Reading.from_dict(held.options).channels is not None
+    if not names_channels and reading.channels is not None and set(reading.channels) == set(held.channels or ()):
+        return reading.replace(channels=None)
+    return reading
 
 
 def _embed_new(
