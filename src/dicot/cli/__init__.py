@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from dicot.cli.bench import bench
 from dicot.cli.classify import classify
+from dicot.cli.commands import command
 from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
@@ -24,7 +25,7 @@ from dicot.cli.inspect import inspect
 from dicot.cli.label import label
 from dicot.cli.listing import data, list_names
 from dicot.cli.monitor import monitor
-from dicot.cli.options import Command, warn
+from dicot.cli.options import warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
 from dicot.cli.predict import predict
@@ -76,11 +77,11 @@ def _is_unread() -> bool:
 app = typer.Typer(
     cls=Commands, help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (pretrain, embed, evaluate, inspect, search, outliers, events, segment, why):
-    app.command(cls=Command)(command)
+for function in (pretrain, embed, evaluate, inspect, search, outliers, events, segment, why):
+    command(app)(function)
 app.add_typer(label, name="label")
-for command in (classify, predict, stream, monitor, export, explore, report, paper):
-    app.command(cls=Command)(command)
+for function in (classify, predict, stream, monitor, export, explore, report, paper):
+    command(app)(function)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")
 app.add_typer(bench, name="bench")

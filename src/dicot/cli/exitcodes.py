@@ -1,7 +1,14 @@
 """What a command's exit code means; docs/daily.md has the same table for users."""
 
-from dicot.core.processes.launcher import LOST
+from typing import TYPE_CHECKING
+
+import typer
+
+from dicot.core.processes.launcher import LOST, find_place, is_launched
 from dicot.core.processes.launcher import PARTIAL as PARTIAL_RUN
+
+if TYPE_CHECKING:
+    from dicot.data.allowance import Allowance
 
 DONE = 0
 ERROR = 1  # a sentence on stderr says what is wrong and what to do
@@ -12,3 +19,12 @@ CANNOT_TELL = 5  # `dicot monitor`: there is too little to compare for a verdict
 LOST_PROCESS = LOST  # 6: this was one of several processes of a run, and another one has ended
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 UNREAD = 141  # 128 and the number of SIGPIPE: the program behind `|` reads no more, as `head` when it has its lines
+
+
+def end(allowance: "Allowance") -> None:
+    """End a command that has done its work: by another exit code where something was left out."""
+    if not allowance:
+        return
+    if find_place().world > 1 and not is_launched():
+        return  # torchrun and its like take any code but 0 for a failure, and start the run again
+    raise typer.Exit(PARTIAL)

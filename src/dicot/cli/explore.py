@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dicot.data.allowance import Allowance
 
 
-@opt.reads
 def explore(
     what: Annotated[
         str,
@@ -29,6 +28,7 @@ def explore(
             "what `dicot embed` wrote.",
         ),
     ],
+    reading: opt.ReadingOptions,
     data: opt.Series = None,
     labels: Annotated[
         list[Path] | None,
@@ -45,8 +45,6 @@ def explore(
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     export: Annotated[Path | None, typer.Option(help="Write a page to send, an .html, and serve nothing.")] = None,
     overwrite: opt.Overwrite = False,
-    *,
-    said: opt.Settings,
 ) -> None:
     """Show a map of all windows in the browser, on this machine alone; labels go to a file that `dicot label` reads.
 
@@ -61,8 +59,8 @@ def explore(
     from dicot.store.vectors import are_vectors, read_vectors
     from dicot.use.projection import LANDMARKS
 
-    options, sample = said.take(*opt.READING), said.take("sample").get("sample")
-    said.rest()
+    settings = reading.by_group(own=("sample",))
+    options, sample = settings.reading, settings.own.get("sample")
     # What can be refused is refused before the map is made, which takes minutes.
     with opt.checking_options():
         lookup(LANDMARKS, map_kind, "map")
@@ -80,7 +78,7 @@ def explore(
             f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out."
         )
     else:
-        vectors, options, rate = _embedded(what, options, model, overwrite, said.allowance), {}, None
+        vectors, options, rate = _embedded(what, options, model, overwrite, reading.allowance), {}, None
     opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
     given = labels or []
     opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
@@ -89,6 +87,7 @@ def explore(
         rows = rows_of_page(len(read_vectors(vectors)), sample)
         write_page(export, open_workspace(vectors, **opened), rows, assets)
         typer.echo(f"Wrote {export}")
+        opt.end(reading.allowance)
         return
     from dicot.explorer.server import listen, serve
 
@@ -97,6 +96,7 @@ def explore(
         workspace = open_workspace(vectors, **opened)
         serve(workspace, listener, assets, on_ready=lambda url: _say(ready.format(url)), open_browser=browser)
     typer.echo("Stopped.")
+    opt.end(reading.allowance)
 
 
 def _embedded(data: str, reading: dict[str, Any], named: Path | None, overwrite: bool, allowance: "Allowance") -> Path:

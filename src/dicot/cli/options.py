@@ -1,20 +1,22 @@
-"""What several commands share: how DATA are read, and --set for what has no option of its own."""
+"""Arguments and options that several commands have."""
 
-import inspect
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property, wraps
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
-from typer.core import TyperCommand
 
-from dicot.cli.exitcodes import PARTIAL
-from dicot.core.errors import InputError, WrongCallError, did_you_mean, is_whole
-from dicot.core.processes.launcher import find_place, is_launched
+from dicot.cli.bag import CASES, CUTTING, reads
+from dicot.cli.bag import SettingsBag as Settings
+from dicot.cli.commands import Command
+from dicot.cli.exitcodes import end
+from dicot.cli.settings import FEATURES, READING, RECIPE, checking_options, sort_settings, text_of, texts_of
+from dicot.cli.settings import Settings as SortedSettings
+from dicot.core.errors import InputError, WrongCallError
+from dicot.core.settings import OPTIONS
 
 if TYPE_CHECKING:
     from dicot.data.allowance import Allowance
@@ -59,226 +61,90 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeat for more.")
 ]
 
-# Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
-CASES = ("case", "header", "layout")  # of a file of cases
-CUTTING = (
-    "window",
-    "stride",
-    "rate",
-    "resample",
-    "unit",
-    "duplicates",
-    "gap",
-    "names",
-    "join",
-    "table",
-    "table_unit",
-)  # of recordings
-READING = ("time", "channels", "label", "group", "missing", "scale", "ignore", *CASES, *CUTTING)
-FEATURES = ("pooling", "calibrate", "bank", "n_components")
-RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
-LISTS = ("channels", "ignore")
-TEXTS = (
-    "time",
-    "label",
-    "group",
-    "case",
-    "unit",
-    "duplicates",
-    "window",
-    "stride",
-    "memory",
-    "gpu_memory",
-    "names",
-    "join",
-    "table",
-    "table_unit",
-)
+# Until every command takes ReadingOptions, these are found here as well.
+__all__ = [
+    "CASES",
+    "CUTTING",
+    "FEATURES",
+    "READING",
+    "RECIPE",
+    "Command",
+    "Settings",
+    "checking_options",
+    "end",
+    "reads",
+    "text_of",
+]
 
 
-def _reading_options(
-    window: Annotated[str | None, typer.Option(help="Of recordings: time steps, or a time such as 2.56s.")] = None,
-    stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: 50%.")] = None,
-    time: Annotated[str | None, typer.Option(help="The column of time stamps, or that orders a case.")] = None,
-    channels: Annotated[str | None, typer.Option(help="The columns of values, separated by commas.")] = None,
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
-    label: Annotated[str | None, typer.Option(help="The column, array or field of names with the labels.")] = None,
-    group: Annotated[str | None, typer.Option(help="The same of groups, such as people.")] = None,
-    names: Annotated[str | None, typer.Option(help="How files are called: '{activity}_{subject}_{trial}'.")] = None,
-    table: Annotated[str | None, typer.Option(help="A .csv of labels: file, label, and start, end, group.")] = None,
+@final
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a command reads DATA; what has no option of its own is said by --set."""
+
+    window: Annotated[
+        str | None,
+        typer.Option(help="Length of a window of recordings: time steps, or a time such as 2.56s."),
+    ] = None
+    stride: Annotated[
+        str | None,
+        typer.Option(help="From one window to the next: time steps, a time, or a share; default: 50%."),
+    ] = None
+    time: Annotated[
+        str | None,
+        typer.Option(help="The column of time stamps, or of what orders the rows of a case."),
+    ] = None
+    channels: Annotated[str | None, typer.Option(help="The columns of values, separated by commas.")] = None
+    ignore: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None
+    label: Annotated[
+        str | None,
+        typer.Option(help="The column, array or field of --names that holds the labels."),
+    ] = None
+    group: Annotated[
+        str | None,
+        typer.Option(help="The column, array or field of --names that holds the groups, such as people."),
+    ] = None
+    names: Annotated[str | None, typer.Option(help="How files are called: '{activity}_{subject}_{trial}'.")] = None
+    table: Annotated[
+        str | None,
+        typer.Option(help="A .csv of labels with the columns file, label, and start, end, group."),
+    ] = None
     join: Annotated[
-        str | None, typer.Option(help="The field of --names that tells devices, whose recordings become one.")
-    ] = None,
+        str | None,
+        typer.Option(help="The field of --names that tells devices; their recordings become one."),
+    ] = None
     duplicates: Annotated[
-        str | None, typer.Option(help="Rows of one time stamp: mean, first, or error, the default.")
-    ] = None,
-    strict: Strict = False,
+        str | None,
+        typer.Option(help="Rows of the same time stamp: mean, first, or error, the default."),
+    ] = None
+    strict: Strict = False
     allow_partial: Annotated[
-        bool, typer.Option("--allow-partial", help="Go on where more than a fifth lies in no window.")
-    ] = False,
-    set_: Set = None,
-) -> None: ...
+        bool,
+        typer.Option("--allow-partial", help="Go on where more than a fifth of the rows lies in no window."),
+    ] = False
+    set_: Set = None
 
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """What was said of the reading by options and --set, as it was written; --set wins."""
+        texts = {}
+        for field in fields(self):
+            if field.name in OPTIONS and getattr(self, field.name) is not None:
+                texts[field.name] = getattr(self, field.name)
+        return texts | texts_of(self.set_)
 
-@final
-class Command(TyperCommand):
-    """A command; where it has --set, an unknown option is answered with the setting that it may mean."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        known = {word for one in self.get_params(ctx) for word in (*one.opts, *one.secondary_opts)}
-        for word in args if "--set" in known else ():
-            flag = word.partition("=")[0]
-            if flag.startswith("--") and flag not in known:
-                setting = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
-                raise WrongCallError(
-                    f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE."
-                )
-        return super().parse_args(ctx, args)
-
-
-def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading and --set; it gets what they say as its argument `said`."""
-    own = [one for one in inspect.signature(command).parameters.values() if one.name != "said"]
-    shared = inspect.signature(_reading_options).parameters
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        options: dict[str, Any] = {name: given.pop(name) for name in shared}
-        pairs = options.pop("set_")
-        strict, allow_partial = options.pop("strict"), options.pop("allow_partial")
-        said = Settings(pairs, options, strict=strict, allow_partial=allow_partial)
-        command(**given, said=said)
-        end(said.allowance)
-
-    needed = [one for one in own if one.default is one.empty]
-    others = [one for one in own if one.default is not one.empty]
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*needed, *others, *shared.values())]
-    shown: Any = run
-    shown.__signature__ = inspect.Signature(parameters)
-    shown.__annotations__ = {one.name: one.annotation for one in parameters}
-    del shown.__wrapped__
-    return run
-
-
-def end(allowance: "Allowance") -> None:
-    """End a command that has done its work: by another exit code where something was left out."""
-    if not allowance:
-        return
-    if find_place().world > 1 and not is_launched():
-        return  # torchrun and its like take any code but 0 for a failure, and start the run again
-    raise typer.Exit(PARTIAL)
-
-
-@final
-class Settings:
-    """What the options of reading and --set say; each part of a command takes what concerns it."""
-
-    def __init__(
-        self,
-        pairs: Sequence[str] | None,
-        options: Mapping[str, str | None] | None = None,
-        *,
-        strict: bool = True,
-        allow_partial: bool = False,
-    ) -> None:
-        self._may_leave_out = {"bad_files": not strict, "partial": allow_partial}
-        self.texts = {name: text for name, text in (options or {}).items() if text is not None}
-        self._known: list[str] = []
-        for pair in pairs or ():
-            name, equals, text = pair.partition("=")
-            if not equals or not name.strip():
-                raise WrongCallError(f"--set takes name=value; got {pair[:80]!r}.")
-            self.texts[name.strip()] = text
-        self._left = dict(self.texts)
+    def by_group(
+        self, *, reading: Sequence[str] = READING, own: Sequence[str] = (), of_model: bool = False
+    ) -> SortedSettings:
+        """Return what was said, by whom it concerns; see `sort_settings`."""
+        return sort_settings(self.texts, reading=reading, own=own, of_model=of_model)
 
     @cached_property
     def allowance(self) -> "Allowance":
         """What may be left out of recordings, and what was."""
         from dicot.data.allowance import Allowance
 
-        return Allowance(**self._may_leave_out)
-
-    def take(self, *names: str) -> dict[str, Any]:
-        """Return those of these settings that were given; a value that no reading can have is refused."""
-        self._known += names
-        taken = {name: _value(name, self._left.pop(name)) for name in names if name in self._left}
-        with checking_options():
-            _check_reading(taken)
-        return taken
-
-    def take_count(self, name: str) -> int | None:
-        """Return this setting if it was given: a whole number of at least 1."""
-        value = self.take(name).get(name)
-        if value is not None and not is_whole(value, 1):
-            raise WrongCallError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        return value
-
-    def take_model(self) -> dict[str, Any]:
-        """Return the arguments of a TimeSeriesEmbedder that were given, but for how cases are prepared."""
-        arguments = self.take("encoder", "encoder_params", "family")
-        arguments |= given(dim=self.take_count("dim"))
-        groups = {"features": self.take(*FEATURES), "recipe": self.take(*RECIPE)}
-        return arguments | {name: settings for name, settings in groups.items() if settings}
-
-    def rest(self, methods: Iterable[type] = ()) -> dict[str, Any]:
-        """Return what nobody took: settings of one of these methods. Anything else is refused."""
-        known = [name for kind in methods for name in inspect.signature(kind).parameters if name != "encoder"]
-        for name in self._left:
-            if name not in known:
-                raise WrongCallError(
-                    f"Unknown setting {name[:40]!r}. {did_you_mean(name[:40], [*self._known, *known])}"
-                )
-        return self.take(*self._left)
-
-    def words(self, names: Iterable[str]) -> list[str]:
-        """Write those of these settings that were given as a command has them."""
-        options = inspect.signature(_reading_options).parameters
-        given = [(name, text) for name, text in self.texts.items() if name in names]
-        pairs = [(f"--{name}", text) if name in options else ("--set", f"{name}={text}") for name, text in given]
-        return [word for pair in pairs for word in pair]
-
-
-def _value(name: str, text: str) -> Any:
-    """Read a value as JSON; names of columns and what is no JSON stay text."""
-    if name in LISTS:
-        return [part.strip() for part in text.split(",")]
-    if name in TEXTS:
-        return text
-    if text in (words := {"True": True, "False": False, "None": None}):  # as Python has them
-        return words[text]
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or lists too deep
-        return text
-
-
-def _check_reading(settings: Mapping[str, Any]) -> None:
-    """Refuse a value that a field of a Reading does not take; other settings are checked by whom they are for."""
-    read = {name: value for name, value in settings.items() if name in READING}
-    if read:
-        from dicot.data.reading import Reading
-
-        Reading(**read)
-
-
-@contextmanager
-def checking_options() -> Iterator[None]:
-    """Turn what the library says of a value that came from an option into a WrongCallError."""
-    try:
-        yield
-    except WrongCallError:
-        raise
-    except InputError as error:
-        raise WrongCallError(str(error)) from error
-
-
-def text_of(value: Any) -> str:
-    """Write a setting as a command takes it; nothing for None."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+        return Allowance(bad_files=not self.strict, partial=self.allow_partial)
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -18,18 +18,16 @@ if TYPE_CHECKING:
     from dicot.store.vectors import MadeOf
 
 
-@opt.reads
 def predict(
     head: Annotated[Path, typer.Argument(help="What `dicot classify --save` wrote.")],
     data: Annotated[str, typer.Argument(metavar="RECORDINGS", help="A folder, a pattern or a file of recordings.")],
     out: Annotated[Path, typer.Option(help="A .parquet, one row per window.")],
+    reading: opt.ReadingOptions,
     ranges: Annotated[Path | None, typer.Option(help="A .csv of runs of equal predictions.")] = None,
     append: Annotated[bool, typer.Option("--append", help="Embed only what is new.")] = False,
     model: Annotated[str | None, typer.Option(help="Where HEAD's model is now, if it was moved.")] = None,
     device: opt.Device = "auto",
     overwrite: opt.Overwrite = False,
-    *,
-    said: opt.Settings,
 ) -> None:
     """Predict the label of every window of RECORDINGS by a classifier that was saved; nothing is learnt from them.
 
@@ -37,8 +35,7 @@ def predict(
     that is predicted, the probability of each class, p_CLASS, and the vectors, for `dicot monitor`, `explore` and
     `outliers`. A run that was killed is continued by the same command.
     """
-    reading = said.take(*opt.READING)
-    said.rest()
+    asked = reading.by_group().reading
     from dicot.model.box import in_box
 
     check_inputs("classifier", head)
@@ -63,8 +60,8 @@ def predict(
     with naming(head):
         made = None if kept.source is None else MadeOf.from_dict(kept.source)
         path = model_behind(kept.model, model or (None if made is None else made.at or None))
-    embedder = load_embedder(path, device, missing=reading.get("missing"))
-    source = DataSource(data, None, _as_trained(made) | reading, allowance=said.allowance)
+    embedder = load_embedder(path, device, missing=asked.get("missing"))
+    source = DataSource(data, None, _as_trained(made) | asked, allowance=reading.allowance)
     if not source.recorded:
         raise InputError(f"{head} was trained with cases, not with recordings. Say how to cut these: --window.")
     like = None if made is None or made.channels is None else (made.channels, made.rate)
@@ -88,6 +85,7 @@ def predict(
         merged = label_runs(chances, kept.classes, *known.places())
         write_columns(ranges, dated(merged, known))
         typer.echo(f"Wrote {ranges}: {len(merged)} ranges")
+    opt.end(reading.allowance)
 
 
 def _as_trained(made: "MadeOf | None") -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.commands import command
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.core.errors import InputError, WrongCallError
 
@@ -17,7 +18,7 @@ def root() -> None:
     """Vectors: take some of them into another file."""
 
 
-@vectors.command()
+@command(vectors)
 def select(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="The .parquet or .npz to write.")],
