@@ -7,7 +7,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot.core.errors import DicotWarning, InputError
-from dicot.data.readers import named_recordings
+from dicot.data.folders import named_recordings
 from dicot.judge.bench.ledger import write_table
 from dicot.store.vectors import read_vectors
 

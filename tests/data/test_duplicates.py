@@ -8,7 +8,7 @@ from tests.commands import dicot
 
 from dicot.core.errors import DicotWarning, InputError, SettingNeededError
 from dicot.data import Reading, Windows, read_recording
-from dicot.data.duplicates import merge_values
+from dicot.data.recording import merge_values
 
 BURST = 4  # samples that a phone writes with one stamp
 

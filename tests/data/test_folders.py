@@ -10,7 +10,8 @@ import pytest
 
 from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning
 from dicot.data import Allowance, Reading, Windows
-from dicot.data.readers import READERS, Reader, named_recordings, read_recordings
+from dicot.data.folders import named_recordings, read_recordings
+from dicot.data.readers import READERS, Reader
 from dicot.data.recording import Parts, signals
 
 

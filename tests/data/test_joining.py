@@ -11,7 +11,7 @@ from tests.commands import dicot
 from dicot.core.errors import DicotWarning, InputError
 from dicot.data import Reading, Windows, inspect_recordings
 from dicot.data.devices import join_advice
-from dicot.data.readers import read_recordings
+from dicot.data.folders import read_recordings
 from dicot.store.embedding import embed_recordings
 from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors

@@ -14,7 +14,7 @@ from tests.signal_files import annotation_track, write_edf, write_wfdb
 
 from dicot.core.errors import InputError, UnusedKeysWarning
 from dicot.data import Reading, Windows, read_recording
-from dicot.data.readers import read_recordings
+from dicot.data.folders import read_recordings
 from dicot.data.stream import RecordingStream
 from dicot.store.build import build_corpus
 

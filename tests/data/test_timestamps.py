@@ -7,17 +7,9 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
+from dicot.data.clocks import to_seconds
 from dicot.data.labels import lost_values
-from dicot.data.timestamps import (
-    even_grid,
-    interpolate_at,
-    nearest,
-    rate_of,
-    stretches,
-    time_order,
-    to_seconds,
-    usual_rate,
-)
+from dicot.data.timestamps import even_grid, interpolate_at, nearest, rate_of, stretches, time_order, usual_rate
 
 
 def seconds(values: Any, **arguments: Any) -> tuple[list[float], str | None]:

@@ -163,8 +163,7 @@ def _embedded(data: str, reading: dict[str, Any], named: Path | None, overwrite:
 
 def _place(data: str) -> Path:
     """Name the file for the vectors of DATA: in the working directory, but not among the recordings."""
-    from dicot.data.readers import stem_of
-    from dicot.data.reading import before_pattern
+    from dicot.data.reading import before_pattern, stem_of
 
     path = Path(data).expanduser()
     if not (path.is_dir() or glob.has_magic(data)):

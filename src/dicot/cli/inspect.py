@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from dicot.data.devices import JoinAdvice
     from dicot.data.inspection import Inspected
     from dicot.data.kinds import Kinds
-    from dicot.data.labeladvice import LabelAdvice
-    from dicot.data.suggestion import Suggestion
+    from dicot.data.suggestion import LabelAdvice, Suggestion
 
 _MOST_ROWS = 20  # of the table: of more, what is said below it would be off the screen
 SUGGESTED = ("unit", "window", "stride", "gap", "resample", "rate", "missing", "scale")
@@ -110,7 +109,7 @@ def _say_recordings(kinds: "Kinds", looked: "Reading") -> None:
 
 def _say_labels(recordings: list[str], kinds: "Kinds", looked: "Reading") -> "LabelAdvice":
     """Name the columns that look like labels."""
-    from dicot.data.labeladvice import label_advice
+    from dicot.data.suggestion import label_advice
     from dicot.data.tags import find_table
 
     has_table = find_table(recordings, looked.table) is not None
@@ -135,8 +134,8 @@ def _with_labels(advice: "Suggestion", labels: "LabelAdvice") -> "Suggestion":
 def _suggest(recordings: list[str], kinds: "Kinds", looked: "Reading", settings: dict[str, Any]) -> "Suggestion":
     """Say what is suggested and why, and what would lie in no window."""
     from dicot.data import suggest_windows
+    from dicot.data.folders import named_recordings
     from dicot.data.inspection import names_sentence
-    from dicot.data.readers import named_recordings
     from dicot.data.suggestion import no_rate_sentence
 
     advice = suggest_windows(kinds.readable, looked)

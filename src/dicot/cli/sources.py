@@ -94,8 +94,8 @@ def find_source(
     `allowance` says what may be left out of recordings.
     """
     from dicot.data.datasets import is_path
-    from dicot.data.readers import known_suffixes, suffix_of
-    from dicot.data.reading import read_toml, toml_of
+    from dicot.data.readers import known_suffixes
+    from dicot.data.reading import read_toml, suffix_of, toml_of
 
     said, scale = dict(said), said.get("scale")
     said.pop("scale", None)
@@ -151,8 +151,7 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
     """Choose windows and what else is needed to cut recordings, as `dicot inspect` suggests it, and say why."""
     from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.kinds import problem_sentences, sort_by_kind
-    from dicot.data.labeladvice import label_advice
-    from dicot.data.suggestion import no_rate_sentence
+    from dicot.data.suggestion import label_advice, no_rate_sentence
     from dicot.data.tags import find_table
 
     looked = Reading(**{name: value for name, value in said.items() if name in LOOKED_AT})

@@ -5,18 +5,241 @@ a file that stores whole parts out of order: where time goes back twice or more 
 times are true, and the parts are put in their order.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-from dicot.core.errors import listed
+from dicot.core.errors import InputError, listed
 from dicot.data.cases import Array
-from dicot.data.labels import lost_values
-from dicot.data.timestamps import Seconds, Where, has_zone, to_seconds
-from dicot.data.timeunits import assumed_unit, usual_step
+from dicot.data.labels import is_number, lost_values
+from dicot.data.timestamps import Seconds
+
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
+_WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+
+# Seconds, reached in September 2001. No recording has lasted that long, so such numbers are dates.
+SINCE_1970 = 1e9
+# Numbers count since 1970 where that leads into these years. Seconds begin later: a smaller number is more often the
+# milliseconds of a device that has been on for some days.
+_FIRST_DATE = {"s": SINCE_1970, "ms": 631_152_000.0, "us": 631_152_000.0, "ns": 631_152_000.0}  # seconds; 1990
+_LAST_DATE = 2_208_988_800.0  # seconds; 2040
+# Time stamps farther apart than this come from a wrong unit, unless they keep to the calendar (10 minutes, a day):
+# 50 Hz in nanoseconds, read as milliseconds, would be one in five hours.
+_SLOWEST = 0.01  # time steps per second
+_SLOWEST_SENSOR = 0.5  # time steps per second: of a unit that is chosen for its rate; lets 1 Hz jitter
+_LONGEST_ON = 3.2e8  # seconds, ten years: no device has been on for longer
+_NEAR = 0.1  # share by which two rates may differ and still tell the same unit: units differ by a thousand
+_MINUTE = 60  # seconds
+
+
+class AssumedUnit(NamedTuple):
+    """A unit that nobody named, and a sentence about it where it may well be another."""
+
+    unit: str
+    remark: str = ""
+
+
+def usual_step(column: Array) -> float | None:
+    """Return the median of the steps forward, in the order of the rows; None where there is none."""
+    steps = np.diff(column)
+    forward = steps[steps > 0]
+    return float(np.median(forward)) if len(forward) else None
+
+
+def assumed_unit(column: Array) -> AssumedUnit:
+    """Choose the unit of numbers (T,): that of dates where they can be some, or else one with a rate that sensors have.
+
+    A unit that would make less than one time step in a hundred seconds is not chosen, unless the steps keep to the
+    calendar.
+    """
+    least, most = float(column.min()), float(np.abs(column).max())
+    step = usual_step(column)
+    for unit, per_second in UNITS.items():
+        is_date = least / per_second >= _FIRST_DATE[unit] and most / per_second < _LAST_DATE
+        if is_date and _is_sane(step, per_second):
+            return AssumedUnit(unit)
+
+    if most < SINCE_1970 and _is_sane(step, UNITS["s"]):
+        return AssumedUnit("s", _remark_on_seconds(column, step))
+
+    for unit, per_second in UNITS.items():
+        was_on = most / per_second <= _LONGEST_ON
+        if was_on and (step is None or per_second / step >= _SLOWEST_SENSOR):
+            return AssumedUnit(unit, _remark_on_counter(unit, per_second, step))
+    raise InputError(
+        f"The time stamps, up to {most:.15g}, are neither seconds nor smaller units since 1970 or since a device was "
+        "switched on. Say which unit they count in: --set unit=ms (s, ms, us or ns)."
+    )
+
+
+def _is_sane(step: float | None, per_second: float) -> bool:
+    """Tell whether sensors or the calendar have such steps."""
+    if step is None or per_second / step >= _SLOWEST:
+        return True
+    seconds = step / per_second
+    of_calendar = _DAY % seconds == 0 or seconds % _DAY == 0
+    return seconds % _MINUTE == 0 and of_calendar
+
+
+def _remark_on_seconds(column: Array, step: float | None) -> str:
+    """Say that whole numbers two or more apart were taken for seconds: milliseconds look like that, too."""
+    if step is None or step < 2 or (column != np.floor(column)).any():
+        return ""
+    return (
+        f"The time stamps are whole numbers about {step:g} apart and were read as seconds, {1 / step:.3g} per second. "
+        "If they count milliseconds, say --set unit=ms; if not, --set unit=s."
+    )
+
+
+def _remark_on_counter(unit: str, per_second: float, step: float | None) -> str:
+    rate = "" if step is None else f", {per_second / step:.4g} per second"
+    return (
+        f"The time stamps are no dates and were read as {_WORDS[unit]} since the device was switched on{rate}. "
+        f"--set unit={unit} confirms it; s, ms, us and ns are known."
+    )
+
+
+def unit_for_rate(assumed: str | None, rate: float | None, usual_rate: float) -> str | None:
+    """Return another unit than assumed in which time stamps have the usual rate; None where there is none."""
+    if assumed is None or rate is None:
+        return None
+    for unit, per_second in UNITS.items():
+        rate_in_unit = rate * per_second / UNITS[assumed]
+        if unit != assumed and abs(rate_in_unit - usual_rate) <= _NEAR * usual_rate:
+            return unit
+    return None
+
+
+def unit_remedy(name: str, assumed: str, rate: float, unit: str, usual_rate: float) -> str:
+    """Say that a recording would have the usual rate in another unit."""
+    return (
+        f"The time stamps of {name!r} were read as {_WORDS[assumed]}, {rate:.3g} per second. In {_WORDS[unit]} they "
+        f"have about the {usual_rate:.4g} per second of the others. Say so: --set unit={unit}"
+    )
+
+
+def no_date(number: Any, unit: str) -> InputError:
+    """Return the error for a number that leads beyond the dates there are."""
+    year = 1970 + int(number / UNITS[unit] / 31_556_952)
+    return InputError(
+        f"The time stamp {number} would, in {unit} since 1970, lie in the year {year}. Check the column, or say "
+        "another unit: --set unit=ms (s, ms, us or ns)."
+    )
+
+
+_ZONE = re.compile(r"[:T]\d+.*(Z|[+-]\d\d(:?\d\d)?)$")  # of a date in ISO 8601
+
+
+Where = Callable[[int], str]  # a row by number -> "line 7", for errors
+
+
+def row_name(row: int) -> str:
+    """Name a row by its number, as an error does where the file has no lines."""
+    return f"row {row}"
+
+
+def to_seconds(
+    column: Array, lost: NDArray[np.bool_], *, unit: str | None = None, where: Where = row_name
+) -> tuple[Seconds, str | None]:
+    """Return time stamps (T,) in seconds, and for dates the first of them as ISO text, from which the seconds count.
+
+    Numbers are in `unit`, or without it in the one that `assumed_unit` chooses. From 1e9 seconds on they count since
+    1970, and are dates as well.
+    Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
+    """
+    if column.dtype.kind == "f":
+        lost = lost | ~np.isfinite(column)
+    if lost.any():
+        raise InputError(f"{where(int(np.argmax(lost)))} has no time stamp. Fill it in or drop the row.")
+    if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column):
+        column = np.array(column.tolist())
+    if column.dtype.kind in "iuf":
+        return _from_numbers(column, unit)
+    if unit is not None:
+        raise InputError(f"The unit {unit!r} is for time stamps that are numbers; these are not. Leave it out.")
+    if column.dtype.kind == "m":
+        return column / np.timedelta64(1, "s"), None
+    if column.dtype.kind == "M":
+        first = column.min()
+        return (column - first) / np.timedelta64(1, "s"), str(np.datetime_as_string(first))
+    return _from_text(column, where)
+
+
+def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]:
+    unit = unit or assumed_unit(column).unit
+    first = column.min()
+    if first / UNITS[unit] < SINCE_1970:
+        return column.astype(np.float64) / UNITS[unit], None
+    # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
+    try:
+        origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
+    except (ValueError, OverflowError, OSError) as error:  # beyond the year 9999
+        raise no_date(first, unit) from error
+    return (column - first).astype(np.float64) / UNITS[unit], origin
+
+
+def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
+    """Read dates, as text or as Python's own."""
+    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column.tolist()]
+    # In UTC, so that an hour of summer time is neither lost nor doubled.
+    dates = pd.to_datetime(pd.Series(cells, dtype=object), format="ISO8601", utc=True, errors="coerce")
+    if dates.isna().any():
+        row = int(np.argmax(dates.isna()))
+        numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
+        if 2 * sum(numbers) > len(cells) and not all(numbers):  # what is wrong is the text among numbers
+            row = numbers.index(False)
+        raise InputError(
+            f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such "
+            "as 2026-03-01T12:30:00.250."
+        )
+    zoned = np.array([has_zone(cell) if isinstance(cell, str) else cell.tzinfo is not None for cell in cells])
+    if zoned.any() and not zoned.all():
+        row = int(np.argmax(zoned != zoned[0]))
+        raise InputError(
+            f"{where(row)}: {str(cells[row])!r} and the time stamp of {where(0)} must both have a zone, or neither. "
+            "Write all in one form."
+        )
+    since = (dates - dates.min()).to_numpy()
+    return since / np.timedelta64(1, "s"), pd.Timestamp(cells[int(np.argmin(since))]).isoformat()
+
+
+def has_zone(date: str) -> bool:
+    """Tell whether a date in ISO 8601 says its zone."""
+    return bool(_ZONE.search(date))
+
+
+def utc_times(origin: str | None, seconds: Seconds) -> NDArray[np.datetime64]:
+    """Return times that count from a date as UTC, in microseconds; a date without a zone is taken for UTC."""
+    if origin is None:
+        return np.full(len(seconds), np.datetime64("NaT", "us"))
+    first = _utc(origin).tz_convert(None).to_datetime64().astype("M8[us]")
+    times: NDArray[np.datetime64] = first + np.round(seconds * 1e6).astype("m8[us]")
+    return times
+
+
+EPOCH = "1970-01-01"
+
+
+def seconds_since(origin: str | None, time: float | str) -> float:
+    """Return a time in seconds as a recording counts them, whose first date is `origin`; dates are ISO 8601."""
+    if not isinstance(time, str):
+        return time
+    if origin is None:
+        raise InputError(f"{time!r} is a date, and the recording has no dates. Give the range in seconds.")
+    return float((_utc(time) - _utc(origin)).total_seconds())
+
+
+def _utc(text: str) -> pd.Timestamp:
+    return pd.to_datetime(text, format="ISO8601", utc=True)
+
 
 # A row that came late by at most so many usual steps is put where it belongs, without another look: packets hold about
 # as many samples, and their stamps often overlap by a few.

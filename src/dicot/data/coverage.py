@@ -6,8 +6,8 @@ from typing import final
 
 from dicot.core.errors import InputError, listed
 from dicot.data.allowance import Allowance
-from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging
 from dicot.data.cutting import Cut, CutPlan
+from dicot.data.timestamps import BRIDGE, BRIDGED, is_worth_bridging
 
 MOST = 0.2  # share of the recordings, or of the rows, that may lie in no window without anybody having allowed it
 SHORT, GAPS, OTHER_RATE = "short", "gaps", "rate"  # why a recording has no window

@@ -21,9 +21,8 @@ from dicot.core.errors import (
 )
 from dicot.core.settings import COLUMN, COLUMNS, how_to_set
 from dicot.data import timestamps
-from dicot.data.bridging import BRIDGE, BRIDGED, is_worth_bridging, resampled_lengths
 from dicot.data.cases import MISSING, Array, no_value, to_array, to_cases
-from dicot.data.clocks import Remark, remark_sentences
+from dicot.data.clocks import Remark, remark_sentences, unit_for_rate, unit_remedy, utc_times
 from dicot.data.conversion import convert
 from dicot.data.devices import join_advice
 from dicot.data.labelcolumns import check_lacking
@@ -39,8 +38,7 @@ from dicot.data.labels import (
 from dicot.data.ranges import Label, Misplaced, check_places, labels_of_windows, rows_on_windows
 from dicot.data.reading import Reading
 from dicot.data.recording import Recording
-from dicot.data.timestamps import SAME_RATE, Seconds, stretches
-from dicot.data.timeunits import unit_for_rate, unit_remedy
+from dicot.data.timestamps import BRIDGE, BRIDGED, SAME_RATE, Seconds, is_worth_bridging, resampled_lengths, stretches
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
@@ -211,7 +209,7 @@ class Cut:
         }
         if self.rate is not None and any(one.origin for one in tracks):
             for side, what in enumerate(("start_time", "end_time")):
-                times = [timestamps.utc_times(one.origin, span[side]) for one, span in zip(tracks, spans, strict=True)]
+                times = [utc_times(one.origin, span[side]) for one, span in zip(tracks, spans, strict=True)]
                 about[what] = np.concatenate(times)
         known = {key: value for key, value in about.items() if value is not None}
         return CutPlan(self, values, starts, known, left, lengths, dict(held))

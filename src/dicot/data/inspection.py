@@ -9,20 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, SettingNeededError, listed
-from dicot.data.bridging import WIDER_GAPS, resampled_lengths, runs_with
 from dicot.data.cases import Array
-from dicot.data.clocks import Remark
+from dicot.data.clocks import Remark, unit_for_rate
+from dicot.data.folders import files_to_read
 from dicot.data.labelcolumns import FewValues, TableColumns, check_lacking, few_values
 from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.offsets import offset_sentence
 from dicot.data.ranges import Misplaced, check_places
-from dicot.data.readers import column_names, files_to_read, read_file, stem_of
-from dicot.data.reading import Reading, Source
+from dicot.data.readers import column_names, read_file
+from dicot.data.reading import Reading, Source, stem_of
 from dicot.data.recording import Recording
 from dicot.data.tables import says_time
 from dicot.data.tags import NOTHING, Tag, tags_of
-from dicot.data.timestamps import Stretch, is_other_rate, stretches
-from dicot.data.timeunits import unit_for_rate
+from dicot.data.timestamps import WIDER_GAPS, Stretch, is_other_rate, resampled_lengths, runs_with, stretches
 
 BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of a sparkline

@@ -12,13 +12,13 @@ import numpy as np
 from dicot.core.errors import DicotWarning, InputError
 from dicot.core.settings import COLUMNS, how_to_set
 from dicot.data.allowance import Allowance
+from dicot.data.clocks import unit_for_rate, unit_remedy
 from dicot.data.cutting import Cut, Outline, outline_of, settle
-from dicot.data.readers import files_to_read, read_named, refuse_mistaken
+from dicot.data.folders import files_to_read, read_named, refuse_mistaken
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tags import NOTHING, Tag, tags_of
 from dicot.data.timestamps import SAME_RATE
-from dicot.data.timeunits import unit_for_rate, unit_remedy
 
 Common = tuple[tuple[str, ...], float | None]  # channels and rate
 

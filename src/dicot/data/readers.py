@@ -1,30 +1,26 @@
-"""READERS: how files are read by their suffix, as recordings or as cases; folders of them.
+"""READERS: how files are read by their suffix, as recordings or as cases.
 
 A new kind of file is one line here. What a library reads whole, .npz, .parquet, .mat and .wav, is read here too.
 """
 
-import glob
-import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
-from pathlib import Path, PurePath
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, UnusedKeysWarning, listed, naming
+from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
-from dicot.data.devices import files_by_device, joined_files
+from dicot.data.devices import files_by_device, join_devices, reading_of_device
 from dicot.data.edf import read_edf
-from dicot.data.filenames import stem_of as stem_of
-from dicot.data.filenames import suffix_of as suffix_of
-from dicot.data.joining import join_devices, reading_of_device
 from dicot.data.labelcolumns import check_lacking, with_one_label
 from dicot.data.labels import is_number
 from dicot.data.npyfile import assign_keys, load_npz, map_npy, npz_names, plays
-from dicot.data.reading import Reading, Source, before_pattern
+from dicot.data.reading import Reading
+from dicot.data.reading import stem_of as stem_of
+from dicot.data.reading import suffix_of as suffix_of
 from dicot.data.recording import Parts, Recording, recordings_of, signals
 from dicot.data.tables import (
     needs_case_and_time,
@@ -35,10 +31,9 @@ from dicot.data.tables import (
     table_cases,
     table_columns,
 )
-from dicot.data.tags import NOTHING, Tag, tables_near, tags_of
+from dicot.data.tags import NOTHING, Tag
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
-from dicot.data.written import is_written_by_dicot
 
 _TABLE = ("case", "time", "channels", "label", "group", "ignore")
 
@@ -243,146 +238,3 @@ def read_recording(path: str | Path, reading: Reading | None = None, **options: 
         values = ", ".join(str(one.group) for one in found[:5])
         raise InputError(f"{path} holds {len(found)} recordings, by group {values} ... Read it with read_recordings.")
     return found[0]
-
-
-def named_recordings(source: Source, table: str | None = None) -> dict[str, Path]:
-    """List the files of recordings of a folder and those below it, a pattern such as "data/*.csv", a file, or a list.
-
-    In folders and by patterns only files with a known suffix count, and none that is hidden. Sorted, each once, by the
-    name of its recording, which does not depend on what other files there are: the path below the folder that was
-    named, or below that where a pattern begins, without suffix and with "/" on every system. A file that was named
-    itself has its own name alone. Two files of one name are refused. The table of labels is left out, where one is said
-    or found.
-    """
-    return by_name(below_named(source, table))
-
-
-def files_to_read(source: Source, reading: Reading) -> dict[str, Path]:
-    """List the files of recordings by name; of those that are joined from several devices the file of the first."""
-    named = named_recordings(source, reading.table)
-    return named if reading.join is None else joined_files(named, reading)
-
-
-def below_named(source: Source, table: str | None = None) -> list[tuple[Path, PurePath]]:
-    """Return files, each with its path below what was named, without the table of labels."""
-    sources = [source] if isinstance(source, str | Path) else list(source)
-    found = [file for one in sources for file in _files_of(Path(one).expanduser())]
-    unique = {path.resolve(): (path, below) for path, below in reversed(found)}
-    for labels in (*tables_near(source), *([Path(table)] if table else [])):
-        unique.pop(labels.resolve(), None)
-    if not unique:
-        raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files.")
-    return sorted(unique.values(), key=lambda one: one[0].as_posix())
-
-
-def _files_of(path: Path) -> list[tuple[Path, PurePath]]:
-    if path.is_file():
-        return [(path, PurePath(path.name))]  # asked for by name: an unknown suffix is an error of its reader
-    if path.is_dir():
-        root, files = path, sorted(path.rglob("*"))
-        files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-    elif glob.has_magic(str(path)):
-        root, files = before_pattern(path), [Path(file) for file in sorted(glob.glob(str(path), recursive=True))]
-    else:
-        raise InputError(f"There is no file or folder {path}. Check the path.")
-    suffixes, files = known_suffixes("recordings"), [file for file in files if file.is_file()]
-    known: list[tuple[Path, PurePath]] = [(f, f.relative_to(root)) for f in files if suffix_of(f) in suffixes]
-    if not known:
-        others = listed(sorted({file.suffix or file.name for file in files}))
-        raise InputError(
-            f"{path} holds no recording ({', '.join(suffixes)}), "
-            f"{f'but files of {others}' if others else 'nor any other file'}. Check the path, or convert the files."
-        )
-    return _without_written_files(path, known)
-
-
-def _without_written_files(path: Path, files: list[tuple[Path, PurePath]]) -> list[tuple[Path, PurePath]]:
-    """Leave out what dicot itself wrote among recordings, such as the vectors of an earlier call, and say so."""
-    written = [str(below) for file, below in files if is_written_by_dicot(file)]
-    if len(written) == len(files):
-        raise InputError(
-            f"{path} holds no recording, but what dicot wrote: {listed(written)}. Name the folder of the recordings."
-        )
-    if not written:
-        return files
-    warnings.warn(
-        f"Left out of {path}, because dicot wrote it and it is no recording: {listed(written)}.",
-        DicotWarning,
-        stacklevel=2,
-    )
-    return [(file, below) for file, below in files if str(below) not in written]
-
-
-AnyPath = TypeVar("AnyPath", Path, str)
-
-
-def by_name(files: Iterable[tuple[AnyPath, PurePath]]) -> dict[str, AnyPath]:
-    """Name files by their paths below what was named."""
-    named: dict[str, AnyPath] = {}
-    for file, below in files:
-        name = below.with_name(stem_of(below)).as_posix()
-        if name in named:
-            raise InputError(
-                f"{named[name]} and {file} would be two recordings called {name!r}. {_how_to_tell(named[name], file)}"
-            )
-        named[name] = file
-    return named
-
-
-def _how_to_tell(one: Path | str, other: Path | str) -> str:
-    """Say how two files get different names: by their folders where these differ."""
-    folders = [Path(file).absolute().parent for file in (one, other)]
-    if folders[0] == folders[1] or isinstance(one, str):
-        return (
-            "Name those of one kind by a pattern in quotation marks, such as 'recordings/**/*.csv', or the folder "
-            "that holds both; or rename one."
-        )
-    shared = Path(os.path.commonpath(folders))
-    names = [file.absolute().relative_to(shared).with_name(stem_of(file)) for file in (Path(one), Path(other))]
-    return (
-        f"Name {shared}, the folder that holds both, or a pattern in quotation marks that begins there: they are then "
-        f"called {names[0].as_posix()} and {names[1].as_posix()}."
-    )
-
-
-def file_name_of(recording: str, names: Collection[str]) -> str | None:
-    """Return the name of the file that a recording is of: where it has several groups, ":" and the group follow it."""
-    while recording not in names and ":" in recording:
-        recording = recording.rpartition(":")[0]
-    return recording if recording in names else None
-
-
-def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Path | str]) -> None:
-    """Refuse recordings of the file called `name` that would be taken for those of another file."""
-    for one in recordings:
-        if (other := file_name_of(one, names)) != name:
-            raise InputError(
-                f"{names[name]} has a recording {one!r}, named after the file and its group, and the file "
-                f"{names[str(other)]} has such a name itself. Rename this file."
-            )
-
-
-def read_named(file: Path, name: str, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
-    """Read the recordings of a file, named after `name`; a group that follows the file's own name stays."""
-    return [replace(one, name=name + one.name.removeprefix(stem_of(file))) for one in read_file(file, reading, tag)]
-
-
-def read_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Recording]:
-    """Read all recordings of a folder, pattern, file or list; missing values stay NaN.
-
-    A file whose column of groups has several values holds a recording for each.
-
-    Parameters
-    ----------
-    source : a folder, a pattern such as "data/*.csv", a file, or a list of these
-    reading : how they are read; `options` are fields of it, which win
-    """
-    how = (reading or Reading()).replace(**options)
-    files = files_to_read(source, how)
-    tags = tags_of(source, files, how)
-    recordings: list[Recording] = []
-    for name, file in files.items():
-        own = read_named(file, name, how, tags.get(name, NOTHING))
-        refuse_mistaken([one.name for one in own], name, files)
-        recordings += own
-    return recordings

@@ -18,9 +18,9 @@ import numpy as np
 from dicot.core.errors import InputError, did_you_mean, is_whole
 from dicot.core.settings import how_to_set
 from dicot.data.cases import LAYOUTS, MISSING
+from dicot.data.clocks import UNITS
 from dicot.data.namepattern import NamePattern
 from dicot.data.timestamps import GAP
-from dicot.data.timeunits import UNITS
 
 FILE = "dicot.toml"
 AnyPurePath = TypeVar("AnyPurePath", bound=PurePath)
@@ -296,3 +296,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         remedy = "Correct it, or write it anew: dicot inspect FOLDER --write --overwrite"
         raise InputError(f"{path}: {error} {remedy}") from error
+
+
+def suffix_of(path: PurePath) -> str:
+    """Return the end of a file's name that says its kind, in small letters."""
+    return ".csv.gz" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
+
+
+def stem_of(path: PurePath) -> str:
+    """Return a file's name without the end that says its kind."""
+    return path.name[: len(path.name) - len(suffix_of(path))]

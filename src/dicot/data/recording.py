@@ -7,19 +7,19 @@ from numbers import Real
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, SettingNeededError, did_you_mean
 from dicot.core.settings import COLUMN, how_to_set
 from dicot.data.cases import Array, FloatArray
-from dicot.data.clocks import Remark, read_clock
+from dicot.data.clocks import Remark, Where, read_clock, row_name
 from dicot.data.conversion import LARGEST_VALUE, is_swallowed
-from dicot.data.duplicates import burst_starts, merge_labels, merge_values, refuse_bursts
 from dicot.data.labelcolumns import FewValues
 from dicot.data.labels import as_text, check_labels, decimal_comma, is_number, lost_values, plain_values
 from dicot.data.offsets import loses_stretches
 from dicot.data.ranges import Misplaced, TableRange
 from dicot.data.reading import Reading
-from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, usual_rate
+from dicot.data.timestamps import Seconds, stretches, time_order, usual_rate
 
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
 
@@ -199,3 +199,46 @@ def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Par
     known |= {"where": lambda row: f"time step {row}", "units": units, "lacking": lacking}
     known |= {"held": tuple(columns)} if lacking else {}
     return Parts({c: columns[c] for c in wanted}, **known)
+
+
+def burst_starts(times: Seconds) -> NDArray[np.intp]:
+    """Return the places in sorted time stamps (T,) at which another one begins than before."""
+    return np.flatnonzero(np.diff(times, prepend=-np.inf) != 0)
+
+
+def refuse_bursts(starts: NDArray[np.intp], rows: Array, where: Where = row_name) -> None:
+    """Raise the error for time stamps that are not all different: `rows` (T,) are the rows in the order of time."""
+    longest = int(np.diff(starts, append=len(rows)).max())
+    n_shared = len(rows) - len(starts)
+    place = _first_repeated(starts, len(rows))
+    raise SettingNeededError(
+        f"{n_shared:,} of {len(rows):,} rows share their time stamp with the row before, in bursts of up to "
+        f"{longest:,}; the first is {where(int(rows[place]))}. Average each burst by --duplicates mean, or keep its "
+        "first row by --duplicates first. If several recordings share the file, name the column that tells them "
+        f'apart: {how_to_set("group", COLUMN)}, of a DataFrame recording="{COLUMN}".',
+        duplicates="mean",
+    )
+
+
+def _first_repeated(starts: NDArray[np.intp], n_rows: int) -> int:
+    """Return the first place whose time stamp is that of the place before."""
+    is_start = np.zeros(n_rows, dtype=bool)
+    is_start[starts] = True
+    return int(np.argmin(is_start))
+
+
+def merge_values(values: Array, starts: NDArray[np.intp], how: str) -> Array:
+    """Return one row of values (C, T) for each burst: its first, or the mean of what is not missing in it."""
+    if how == "first":
+        return np.ascontiguousarray(values[:, starts])
+    is_missing = np.isnan(values)
+    exact = np.where(is_missing, 0.0, values).astype(np.float64)
+    sums = np.add.reduceat(exact, starts, axis=1)
+    counts = np.add.reduceat((~is_missing).astype(np.int64), starts, axis=1)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return means.astype(values.dtype)
+
+
+def merge_labels(label: Any, starts: NDArray[np.intp]) -> Any:
+    """Return the label of the first row of each burst; one label of a whole recording stays."""
+    return label[starts] if isinstance(label, np.ndarray) else label

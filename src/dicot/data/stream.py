@@ -15,9 +15,9 @@ from dicot.data.cases import Array, FloatArray
 from dicot.data.collection import Windows
 from dicot.data.coverage import SHORT, Coverage
 from dicot.data.cutting import Cut, CutPlan, LeftOut, warn_of_short, warn_of_uneven
+from dicot.data.folders import files_to_read
 from dicot.data.labels import as_text
 from dicot.data.looking import Common, FilesToRead, has_missing, look_at, settled, warn_of_bad_files
-from dicot.data.readers import files_to_read
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tags import Tag, tags_of

@@ -17,6 +17,7 @@ from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean, liste
 from dicot.core.settings import COLUMN, COLUMNS, as_option, how_to_set
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
+from dicot.data.clocks import Where, row_name
 from dicot.data.labelcolumns import FewValues, check_lacking, refuse_second_label, text_classes, with_one_label
 from dicot.data.labels import (
     as_text,
@@ -31,7 +32,6 @@ from dicot.data.labels import (
 from dicot.data.npyfile import ROLES
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts, Recording, numbers, recordings_of
-from dicot.data.timestamps import Where, row_name
 
 
 @contextmanager

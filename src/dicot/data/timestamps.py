@@ -1,21 +1,15 @@
-"""Time stamps: read as seconds, put in order, divided at gaps, and values interpolated between them."""
+"""Time stamps in seconds: put in order, divided at gaps that may be bridged, and values interpolated between them."""
 
-import re
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
 from dicot.core.settings import how_to_set
 from dicot.data.cases import Array
-from dicot.data.labels import is_number
-from dicot.data.timeunits import SINCE_1970, UNITS, assumed_unit, no_date
 
 GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
 SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one
@@ -28,109 +22,7 @@ _LOOKS = 4  # the most times that gaps are looked for, each time without those t
 _NONE = np.array([], dtype=np.intp)
 _MANY, _MOST_TIMES = 10**6, 1000  # time steps that resampling may make of any number, or of each
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
-_ZONE = re.compile(r"[:T]\d+.*(Z|[+-]\d\d(:?\d\d)?)$")  # of a date in ISO 8601
 Seconds = NDArray[np.float64]
-Where = Callable[[int], str]  # a row by number -> "line 7", for errors
-
-
-def row_name(row: int) -> str:
-    """Name a row by its number, as an error does where the file has no lines."""
-    return f"row {row}"
-
-
-def to_seconds(
-    column: Array, lost: NDArray[np.bool_], *, unit: str | None = None, where: Where = row_name
-) -> tuple[Seconds, str | None]:
-    """Return time stamps (T,) in seconds, and for dates the first of them as ISO text, from which the seconds count.
-
-    Numbers are in `unit`, or without it in the one that `assumed_unit` chooses. From 1e9 seconds on they count since
-    1970, and are dates as well.
-    Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
-    """
-    if column.dtype.kind == "f":
-        lost = lost | ~np.isfinite(column)
-    if lost.any():
-        raise InputError(f"{where(int(np.argmax(lost)))} has no time stamp. Fill it in or drop the row.")
-    if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column):
-        column = np.array(column.tolist())
-    if column.dtype.kind in "iuf":
-        return _from_numbers(column, unit)
-    if unit is not None:
-        raise InputError(f"The unit {unit!r} is for time stamps that are numbers; these are not. Leave it out.")
-    if column.dtype.kind == "m":
-        return column / np.timedelta64(1, "s"), None
-    if column.dtype.kind == "M":
-        first = column.min()
-        return (column - first) / np.timedelta64(1, "s"), str(np.datetime_as_string(first))
-    return _from_text(column, where)
-
-
-def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]:
-    unit = unit or assumed_unit(column).unit
-    first = column.min()
-    if first / UNITS[unit] < SINCE_1970:
-        return column.astype(np.float64) / UNITS[unit], None
-    # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
-    try:
-        origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
-    except (ValueError, OverflowError, OSError) as error:  # beyond the year 9999
-        raise no_date(first, unit) from error
-    return (column - first).astype(np.float64) / UNITS[unit], origin
-
-
-def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
-    """Read dates, as text or as Python's own."""
-    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column.tolist()]
-    # In UTC, so that an hour of summer time is neither lost nor doubled.
-    dates = pd.to_datetime(pd.Series(cells, dtype=object), format="ISO8601", utc=True, errors="coerce")
-    if dates.isna().any():
-        row = int(np.argmax(dates.isna()))
-        numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
-        if 2 * sum(numbers) > len(cells) and not all(numbers):  # what is wrong is the text among numbers
-            row = numbers.index(False)
-        raise InputError(
-            f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such "
-            "as 2026-03-01T12:30:00.250."
-        )
-    zoned = np.array([has_zone(cell) if isinstance(cell, str) else cell.tzinfo is not None for cell in cells])
-    if zoned.any() and not zoned.all():
-        row = int(np.argmax(zoned != zoned[0]))
-        raise InputError(
-            f"{where(row)}: {str(cells[row])!r} and the time stamp of {where(0)} must both have a zone, or neither. "
-            "Write all in one form."
-        )
-    since = (dates - dates.min()).to_numpy()
-    return since / np.timedelta64(1, "s"), pd.Timestamp(cells[int(np.argmin(since))]).isoformat()
-
-
-def has_zone(date: str) -> bool:
-    """Tell whether a date in ISO 8601 says its zone."""
-    return bool(_ZONE.search(date))
-
-
-def utc_times(origin: str | None, seconds: Seconds) -> NDArray[np.datetime64]:
-    """Return times that count from a date as UTC, in microseconds; a date without a zone is taken for UTC."""
-    if origin is None:
-        return np.full(len(seconds), np.datetime64("NaT", "us"))
-    first = _utc(origin).tz_convert(None).to_datetime64().astype("M8[us]")
-    times: NDArray[np.datetime64] = first + np.round(seconds * 1e6).astype("m8[us]")
-    return times
-
-
-EPOCH = "1970-01-01"
-
-
-def seconds_since(origin: str | None, time: float | str) -> float:
-    """Return a time in seconds as a recording counts them, whose first date is `origin`; dates are ISO 8601."""
-    if not isinstance(time, str):
-        return time
-    if origin is None:
-        raise InputError(f"{time!r} is a date, and the recording has no dates. Give the range in seconds.")
-    return float((_utc(time) - _utc(origin)).total_seconds())
-
-
-def _utc(text: str) -> pd.Timestamp:
-    return pd.to_datetime(text, format="ISO8601", utc=True)
 
 
 def time_order(times: Seconds) -> NDArray[np.intp] | None:
@@ -328,3 +220,27 @@ def interpolate_at(grid: Seconds, times: Seconds, values: Array) -> Array:
 def nearest(grid: Seconds, times: Seconds) -> NDArray[np.intp]:
     """Return for each time of the grid the position of the nearest time stamp, of two the earlier."""
     return np.searchsorted((times[1:] + times[:-1]) / 2, grid)
+
+
+# Gaps that bridge 1, 2, 5 or 10 lost rows. More would be made up, not bridged.
+WIDER_GAPS = (2.5, 3.5, 6.5, 11.5)
+# The one that is told where rows lie in no window because one or two are lost here and there.
+BRIDGED = 3.5
+BRIDGE = f"--set gap={BRIDGED:g} --set resample=true"
+_WORTH_BRIDGING = 0.1  # share of the rows between gaps from which on it is told
+
+
+def is_worth_bridging(bridgeable: int, left_out: int) -> bool:
+    """Tell whether many of the rows that are left out would be kept."""
+    return bridgeable > 0 and bridgeable >= _WORTH_BRIDGING * left_out
+
+
+def runs_with(times: Seconds, rate: float, gap: float) -> list[slice]:
+    """Return the stretches of the usual rate between gaps that are as wide."""
+    return [stretch.rows for stretch in stretches(times, gap) if not is_other_rate(stretch.rate, rate)]
+
+
+def resampled_lengths(times: Seconds, rate: float, gap: float) -> tuple[int, ...]:
+    """Return the time steps of each of these stretches once it is resampled, which fills in lost rows."""
+    runs = runs_with(times, rate, gap)
+    return tuple(round(float(times[run.stop - 1] - times[run.start]) * rate) + 1 for run in runs)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
-from dicot.data.timestamps import EPOCH, seconds_since
+from dicot.data.clocks import EPOCH, seconds_since
 from dicot.explorer.labelling import HandLabels
 from dicot.store.series import RecordedSeries, Track
 from dicot.store.vectors import Vectors

@@ -42,10 +42,11 @@ from dicot.data.allowance import Allowance
 from dicot.data.conversion import is_swallowed
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.data.folders import below_named, by_name, read_named, refuse_mistaken
 from dicot.data.looking import unlike_most
 from dicot.data.ranges import Misplaced
-from dicot.data.readers import below_named, by_name, known_suffixes, read_named, refuse_mistaken, suffix_of
-from dicot.data.reading import Reading, before_pattern
+from dicot.data.readers import known_suffixes
+from dicot.data.reading import Reading, before_pattern, suffix_of
 from dicot.data.recording import Recording
 from dicot.data.tags import NOTHING, Tag, tags_of, told_of
 from dicot.store.folder import (

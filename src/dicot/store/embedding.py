@@ -28,8 +28,8 @@ from dicot.data.cases import Array, blocks
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import LeftOut, no_window
 from dicot.data.devices import files_beside
+from dicot.data.folders import file_name_of, files_to_read
 from dicot.data.looking import warn_of_bad_files
-from dicot.data.readers import file_name_of, files_to_read
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.data.tags import tags_of, told_of

@@ -15,7 +15,7 @@ from dicot.data.cases import MISSING, Array
 from dicot.data.collection import Windows
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
-from dicot.data.readers import file_name_of, files_to_read, read_named
+from dicot.data.folders import file_name_of, files_to_read, read_named
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recording import Recording
 from dicot.data.stream import RecordingStream, is_as_before

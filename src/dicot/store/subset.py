@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, brief, did_you_mean, listed, naming
 from dicot.data.cases import Array
+from dicot.data.folders import file_name_of
 from dicot.data.labels import as_text, plain_text
-from dicot.data.readers import file_name_of
 from dicot.store.vectors import COLUMNS, Vectors, write_vectors
 
 CONDITION = re.compile(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*")

@@ -20,12 +20,12 @@ from dicot.core.errors import InputError, ModelFileError, brief, is_whole, liste
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.cases import Array, blocks
 from dicot.data.datasets import is_path
+from dicot.data.folders import SOURCE as SOURCE
 from dicot.data.labels import as_text, check_groups, join_column, labelled, name_of_groups
 from dicot.data.npyfile import PARTS, load_npz, npz_names
 from dicot.data.reading import Reading
 from dicot.data.stream import are_facts
 from dicot.data.tables import open_parquet
-from dicot.data.written import SOURCE as SOURCE
 from dicot.store.folder import COLUMNS as KNOWN
 from dicot.store.folder import MANIFEST, TIMES, VECTORS, Store
 

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from dicot.core.errors import InputError, quoted
+from dicot.data.clocks import EPOCH, seconds_since
 from dicot.data.labels import as_text, plain_text
-from dicot.data.timestamps import EPOCH, seconds_since
 
 Place = tuple[str, int | float | str, int | float | str]  # recording, start and end, as a label store has them
 

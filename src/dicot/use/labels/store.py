@@ -23,11 +23,11 @@ from dicot.core.database import open_tables, transaction
 from dicot.core.errors import InputError, did_you_mean, listed, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.cases import Array
+from dicot.data.clocks import UNITS
 from dicot.data.labels import as_text, check_labels, is_number, plain_text
-from dicot.data.labeltable import nearest_name
 from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
-from dicot.data.readers import stem_of
-from dicot.data.timeunits import UNITS
+from dicot.data.reading import stem_of
+from dicot.data.tags import nearest_name
 from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
