@@ -68,7 +68,7 @@ def ways_of(x: np.ndarray, folder: Path, threads: int) -> Iterator[tuple[str, st
             deployed = OnnxEmbedder(made.path, threads=threads)
             yield name, "onnxruntime", deployed.n_features, deployed.transform, made.n_bytes / 1e6
     bank = Bank.fit(x, MOST_FEATURES)
-    yield "MiniRocket", "dicot", bank.n_features, lambda x: bank.transform(torch.from_numpy(x)), 0.0
+    yield "MiniRocket", "dicot", bank.n_features, lambda x: bank(torch.from_numpy(x)), 0.0
     try:
         from aeon.transformations.collection.convolution_based import MiniRocket
     except ImportError:

@@ -18,8 +18,9 @@ import torch
 from dicot.data.datasets import load
 from dicot.judge.protocols import Features
 from dicot.judge.protocols.embeddings import fit_linear, fit_ridge
-from dicot.model.embedding import Compression, embed, fit_composition
+from dicot.model.embedding import embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.vector.compression import Compression
 from dicot.nets.encoders import InceptionTime
 
 SETS = ("Beef", "BirdChicken", "Coffee", "DistalPhalanxTW", "ItalyPowerDemand", "Plane", "SmoothSubspace", "TwoLeadECG")
@@ -61,7 +62,7 @@ def vectors_of(
 
 def compressed(pair: Pair, n: int, parts: Parts) -> Pair:
     compression = Compression.fit(pair[0], n, parts=[(size, 1.0) for size in parts])
-    first, second = (compression.transform(torch.from_numpy(z)).numpy() for z in pair)
+    first, second = (compression(torch.from_numpy(z)).numpy() for z in pair)
     return first, second
 
 

@@ -19,7 +19,7 @@ from dicot import TimeSeriesEmbedder
 from dicot.data.datasets.base import runs
 from dicot.data.datasets.standins import HAPT, LETTERS, SISFALL, WISDM_2019
 from dicot.data.npyfile import load_npz
-from dicot.model.levels import Levels
+from dicot.model.vector.levels import Levels
 
 WINDOW, STRIDE = 2.56, 1.28  # seconds
 FALL = "fall"
@@ -88,7 +88,7 @@ def timelines(name: str, joined: bool = True, cache: Path | None = None) -> Time
             sliding_window_view(x.astype(np.float32), width, axis=1)[:, ::step].transpose(1, 0, 2)
         )
         n = len(cases)
-        levels = Levels(cases.shape[1]).transform(torch.from_numpy(cases)).numpy()
+        levels = Levels(cases.shape[1])(torch.from_numpy(cases)).numpy()
         peak = np.sqrt(np.square(cases[:, :3]).sum(axis=1)).max(axis=1)
         start = np.arange(n) * step / rate
         names = [np.full(n, title), start, start + width / rate, np.full(n, who)]

@@ -25,9 +25,10 @@ from dicot.data import Windows
 from dicot.data.datasets import load
 from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS, Features
-from dicot.model.embedding import Compression, embed, fit_composition
+from dicot.model.embedding import embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import grouped
+from dicot.model.vector.compression import Compression
 from dicot.nets.encoders import Encoder
 
 SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}
@@ -142,7 +143,7 @@ class Parts:
         compressed = []
         for z in (one, other):
             tensor = torch.from_numpy(z).to(here)
-            compressed.append(compression.to(tensor).transform(tensor).cpu().numpy())
+            compressed.append(compression.to(tensor)(tensor).cpu().numpy())
         return compressed[0], compressed[1]
 
 

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from dicot import OnnxEmbedder, Stream, TimeSeriesEmbedder, Windows, export_onnx
 from dicot.core.errors import DicotWarning
 from dicot.data import inspect_recordings
-from dicot.model.levels import Levels
+from dicot.model.vector.levels import Levels
 from dicot.store.build import build_corpus
 from tests.commands import dicot
 
@@ -65,9 +65,9 @@ def test_an_offset_changes_nothing_of_a_vector_but_the_levels():
     encoder.fit(x)
     np.testing.assert_allclose(encoder.transform(x + OFFSET), encoder.transform(x), atol=2e-3)
     centred, offsets = torch.from_numpy(x).float(), torch.tensor([[OFFSET]])
-    levels = Levels(1).transform(centred, offsets)
+    levels = Levels(1)(centred, offsets)
     np.testing.assert_allclose(levels[:, :3], OFFSET, rtol=1e-6)
-    torch.testing.assert_close(levels[:, 3:], Levels(1).transform(centred)[:, 3:])
+    torch.testing.assert_close(levels[:, 3:], Levels(1)(centred)[:, 3:])
 
 
 @pytest.mark.parametrize("name", ["dicot-base", "instant"])

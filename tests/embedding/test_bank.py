@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.model.kernels import Bank, convolve, kernels
+from dicot.model.kernels import Bank, convolutions, kernels
 
 
 def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
@@ -33,11 +33,13 @@ def test_convolutions_and_shares_equal_a_slow_loop(n_channels, n_times):
     x = noise(5, n_channels, n_times)
     bank = Bank.fit(x, 84 * 7, seed=3)
     bank = bank.to(torch.empty(0, dtype=torch.float64))
-    features = bank.transform(torch.from_numpy(x)).numpy()
+    features = bank(torch.from_numpy(x)).numpy()
     assert features.shape == (5, 84 * 7) == (5, bank.n_features)
     column = 0
+    taps = bank.taps.expand(len(bank.dilations), -1, -1)
+    convolved = list(convolutions(torch.from_numpy(x), taps, bank.channels, bank.dilations))
     for number, count in enumerate(bank.counts):
-        y = convolve(torch.from_numpy(x), bank.taps, bank.channels[number], bank.dilations[number]).numpy()
+        y = convolved[number].numpy()
         margin, first = 4 * bank.dilations[number], sum(bank.counts[:number])
         for kernel in (0, 1, 40, 83):
             for case in range(5):
@@ -61,7 +63,7 @@ def test_known_signals():
     """Kernels sum to zero: a constant far from the ends is 0 everywhere, whatever its level."""
     bank = Bank.fit(noise(10, 1, 100), seed=0)
     flat = torch.ones(1, 1, 2000)
-    shares = bank.transform(flat)[0].view(-1, 84)
+    shares = bank(flat)[0].view(-1, 84)
     row = 0
     for number, (dilation, count) in enumerate(zip(bank.dilations, bank.counts, strict=True)):
         for j in range(count):
@@ -75,7 +77,7 @@ def test_known_signals():
 def test_same_seed_same_bytes_and_another_seed_others():
     x = noise(20, 3, 50)
     one, again, other = (Bank.fit(x, 840, seed=seed) for seed in (1, 1, 2))
-    for mine, theirs in zip(one.tensors().values(), again.tensors().values(), strict=True):
+    for mine, theirs in zip(one.state_dict().values(), again.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)
     assert not torch.equal(one.biases, other.biases)
 
@@ -97,7 +99,7 @@ def test_as_good_as_minirocket():
         rocket = aeon.MiniRocket(n_kernels=2016, random_state=1).fit(train.x)
         bank = Bank.fit(train.x, seed=1)
         for scores, transform in (
-            (ours, lambda x, bank=bank: bank.transform(torch.from_numpy(np.asarray(x, np.float32))).numpy()),
+            (ours, lambda x, bank=bank: bank(torch.from_numpy(np.asarray(x, np.float32))).numpy()),
             (theirs, lambda x, rocket=rocket: np.asarray(rocket.transform(x), np.float32)),
         ):
             head = fit_ridge(Features(transform(train.x), train.y))

@@ -54,10 +54,10 @@ def test_parts_one_by_one(waves, name, value, length):
         np.testing.assert_allclose(z[:, :24], pooled, atol=1e-6)
     if name == "bank":
         n = 168 if value == 168 else 2016
-        shares = Bank.fit(waves.x, n, seed=1).transform(torch.from_numpy(waves.x)).numpy()
+        shares = Bank.fit(waves.x, n, seed=1)(torch.from_numpy(waves.x)).numpy()
         np.testing.assert_allclose(z[:, 24 : 24 + n], shares, atol=1e-6)
     if value == "mixed":
-        contests = Contests.draw(2, 32, seed=1).transform(torch.from_numpy(waves.x)).numpy()
+        contests = Contests.draw(2, 32, seed=1)(torch.from_numpy(waves.x)).numpy()
         np.testing.assert_allclose(z[:, 24 + 2016 :], contests, atol=1e-5)
 
 

@@ -6,7 +6,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from dicot.model.embedding import Compression
+from dicot.model.vector.compression import Compression
 
 
 def vectors(n: int, n_features: int, seed: int = 0) -> np.ndarray:
@@ -17,7 +17,7 @@ def vectors(n: int, n_features: int, seed: int = 0) -> np.ndarray:
 
 
 def compress(compression: Compression, z: np.ndarray) -> np.ndarray:
-    return compression.transform(torch.from_numpy(z)).numpy()
+    return compression(torch.from_numpy(z)).numpy()
 
 
 def distances(z: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_parts_count_the_same_however_many_features_they_have():
     expected = np.linalg.norm(pair[:, None] - pair, axis=2)
     for sizes, same in (((1, 103), True), ((1, 100, 3), True), (None, False)):
         parts = sizes and [(size, 1.0) for size in sizes]
-        compressed = Compression.fit(z, 10, parts=parts).transform(torch.from_numpy(z)).numpy()
+        compressed = Compression.fit(z, 10, parts=parts)(torch.from_numpy(z)).numpy()
         distances = np.linalg.norm(compressed[:, None] - compressed, axis=2)
         scaled = distances * expected.mean() / distances.mean()
         assert np.allclose(scaled, expected, atol=1e-3) == same

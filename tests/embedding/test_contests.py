@@ -41,7 +41,7 @@ def slow_features(contests: Contests, case: np.ndarray) -> list[float]:
 def test_features_equal_a_slow_loop(n_channels, n_times):
     x = noise(3, n_channels, n_times)
     contests = doubles(Contests.draw(n_channels, n_times, seed=3, n_groups=4))
-    features = contests.transform(torch.from_numpy(x)).numpy()
+    features = contests(torch.from_numpy(x)).numpy()
     assert features.shape == (3, contests.n_features) == (3, len(contests.dilations) * 2 * 2 * 4 * 8)
     np.testing.assert_allclose(features, [slow_features(contests, case) for case in x], atol=1e-9)
 
@@ -58,9 +58,9 @@ def test_the_same_as_aeons_hydra_with_its_kernels(n_channels, n_times):
     torch.set_num_threads(threads)  # aeon sets them for the whole process
     drawn = torch.stack(theirs._hydra.idx)  # (D, 2, G, mixed)
     channels = (drawn.unsqueeze(-1) == torch.arange(n_channels)).sum(dim=3) if n_channels > 1 else drawn[..., :1] + 1
-    ours = Contests(theirs._hydra.W.view(len(drawn), 2, 4, 8, 9), channels.float())
+    ours = Contests(theirs._hydra.W.view(len(drawn), 2, 4, 8, 9), channels)
     steps = torch.tensor([n_times, n_times - 1]).view(1, 2, 1).expand(len(drawn), 2, 64).flatten()
-    features = ours.transform(torch.from_numpy(x)) ** 2 * steps
+    features = ours(torch.from_numpy(x)) ** 2 * steps
     np.testing.assert_allclose(features.numpy(), np.maximum(counts, 0), rtol=1e-3, atol=1e-3)
 
 
@@ -77,9 +77,9 @@ def test_kernels_have_mean_zero_and_absolute_sum_one():
 def test_nobody_wins_where_nothing_happens():
     """A constant stretch gives 0: only the time steps that see its ends count, four at either end."""
     contests = Contests.draw(1, 9)
-    assert not contests.transform(torch.zeros(2, 1, 50)).any()
+    assert not contests(torch.zeros(2, 1, 50)).any()
     for level in (0.1, 1000.1):
-        lost = contests.transform(torch.full((2, 1, 1000), level)).view(2, 2, 2, N_GROUPS, 8)[:, :, 1]
+        lost = contests(torch.full((2, 1, 1000), level)).view(2, 2, 2, N_GROUPS, 8)[:, :, 1]
         shares = (lost**2).sum(dim=-1)
         ties = shares[:, 0] * 1000 - 8  # where two kernels give the very same both come last
         torch.testing.assert_close(ties, ties.round(), atol=1e-4, rtol=0)
@@ -89,7 +89,7 @@ def test_nobody_wins_where_nothing_happens():
 
 def test_same_seed_same_bytes_and_another_seed_others():
     one, again, other = (Contests.draw(3, 50, seed=seed) for seed in (1, 1, 2))
-    for mine, theirs in zip(one.tensors().values(), again.tensors().values(), strict=True):
+    for mine, theirs in zip(one.state_dict().values(), again.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)
     assert not torch.equal(one.taps, other.taps) and not torch.equal(one.channels, other.channels)
 
@@ -100,16 +100,16 @@ def test_a_gpu_gives_what_a_cpu_gives_and_a_graph_replays_it(n_channels):
     x = torch.from_numpy(noise(16, n_channels, 120)).float()
     x[3, :, 20:90] = 0.7
     contests = Contests.draw(n_channels, 120)
-    expected = contests.transform(x)
+    expected = contests(x)
     there, cases = contests.to(x.cuda()), x.cuda()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream), torch.inference_mode():
-        found = there.transform(cases)
+        found = there(cases)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph), torch.inference_mode():
-        replayed = there.transform(cases)
+        replayed = there(cases)
     graph.replay()
     torch.cuda.synchronize()
     assert torch.equal(replayed, found)

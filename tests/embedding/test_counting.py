@@ -23,7 +23,7 @@ def walks(n: int, n_channels: int, n_times: int) -> torch.Tensor:
 def by_operators(part: Bank | Contests, x: torch.Tensor) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_is_compiled", lambda x: False)
-        return part.transform(x)
+        return part(x)
 
 
 @compiled
@@ -34,8 +34,8 @@ def test_c_counts_as_the_operators_do(n_channels, n_times):
     assert kernels._is_compiled(x)
     bank, contests = Bank.fit(x.numpy(), 84 * 10, seed=1), Contests.draw(n_channels, n_times, seed=1)
     for cases in (x, walks(3, n_channels, 20), walks(3, n_channels, 333)):
-        torch.testing.assert_close(bank.transform(cases), by_operators(bank, cases), rtol=1e-6, atol=0)
-        torch.testing.assert_close(contests.transform(cases), by_operators(contests, cases), rtol=0, atol=1e-5)
+        torch.testing.assert_close(bank(cases), by_operators(bank, cases), rtol=1e-6, atol=0)
+        torch.testing.assert_close(contests(cases), by_operators(contests, cases), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("device", [pytest.param("cpu", marks=compiled), pytest.param("cuda", marks=on_gpu)])
@@ -43,18 +43,18 @@ def test_neither_company_nor_threads_change_a_bit(device):
     x = walks(9, 4, 61).to(device)
     x[3] = 0.1  # a constant, where convolutions are zero but for rounding
     for part in (Bank.fit(x.cpu().numpy()).to(x), Contests.draw(4, 61).to(x)):
-        whole = part.transform(x)
+        whole = part(x)
         for rows in ([3], [8, 3], list(range(8, -1, -1))):
-            assert torch.equal(part.transform(x[rows]), whole[rows])
+            assert torch.equal(part(x[rows]), whole[rows])
         with host_threads(1):
-            assert torch.equal(part.transform(x), whole)
+            assert torch.equal(part(x), whole)
 
 
 @compiled
 def test_nan_is_not_hidden():
     x = walks(3, 2, 40)
     x[2, 1, 7] = torch.nan
-    features = Contests.draw(2, 40).transform(x)
+    features = Contests.draw(2, 40)(x)
     assert features[2].isnan().all() and features[:2].isfinite().all()
 
 
@@ -65,5 +65,5 @@ def test_a_gpu_counts_as_the_operators_and_the_cpu_do(n_channels, n_times):
     for host in (Bank.fit(x.cpu().numpy(), seed=1), Contests.draw(n_channels, n_times, seed=1)):
         part = host.to(x)
         assert kernels._is_compiled(x)
-        for other in (by_operators(part, x).cpu(), host.transform(x.cpu())):
-            torch.testing.assert_close(part.transform(x).cpu(), other, rtol=1e-4, atol=1e-5)
+        for other in (by_operators(part, x).cpu(), host(x.cpu())):
+            torch.testing.assert_close(part(x).cpu(), other, rtol=1e-4, atol=1e-5)

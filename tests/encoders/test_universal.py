@@ -11,9 +11,12 @@ import torch
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
 from dicot.model.box import BOX
-from dicot.model.embedding import LEVELS_COUNT, MIXED, Compression, embed, fit_composition, pooled_dim
-from dicot.model.levels import Levels
+from dicot.model.embedding import MIXED, embed, fit_composition
 from dicot.model.presets import INSTANT
+from dicot.model.vector.composition import LEVELS_COUNT
+from dicot.model.vector.compression import Compression
+from dicot.model.vector.levels import Levels
+from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Universal
 
 QUIET = {"random_state": 1, "device": "cpu", "verbose": False}
@@ -85,7 +88,7 @@ def test_units_do_not_count_but_in_the_levels(factor, offset, n_times):
     apart = np.abs(vectors(encoder, other) - vectors(encoder, x)).max()
     assert apart < (1e-3 if factor == 0.01 else 1e-4), apart  # 0.01 x is rounded, and so is its difference
     levels = Levels(2)
-    a, b = (levels.transform(torch.from_numpy(one)).unflatten(1, (2, 6)) for one in (x, other))
+    a, b = (levels(torch.from_numpy(one)).unflatten(1, (2, 6)) for one in (x, other))
     for column, wanted in enumerate([*(factor * a[..., :3] + offset).unbind(-1), factor * a[..., 3]]):
         torch.testing.assert_close(b[..., column], wanted, rtol=1e-6, atol=1e-2 * factor)
     if abs(offset) < 1e4:  # beyond, deviations reach the size of rounding, which is added to them
@@ -98,7 +101,7 @@ def test_a_faint_signal_keeps_its_shape(n_times):
     encoder, x = universal(2), walks(4, 2, n_times)
     faint = x * np.float32(2.0**-110)
     np.testing.assert_array_equal(vectors(encoder, faint), vectors(encoder, x))
-    a, b = (Levels(2).transform(torch.from_numpy(one)).unflatten(1, (2, 6))[..., 4:] for one in (x, faint))
+    a, b = (Levels(2)(torch.from_numpy(one)).unflatten(1, (2, 6))[..., 4:] for one in (x, faint))
     torch.testing.assert_close(b, a - torch.tensor([110 * np.log(2), 0.0]).float(), rtol=0, atol=2e-3)
 
 
@@ -111,7 +114,7 @@ def test_the_order_of_channels_counts_only_where_they_stand_side_by_side():
     anyhow = universal(0)
     np.testing.assert_allclose(vectors(anyhow, x[:, order]), vectors(anyhow, x), atol=2e-6)
     levels = Levels(0)
-    torch.testing.assert_close(*(levels.transform(torch.from_numpy(one)) for one in (x, x[:, order])))
+    torch.testing.assert_close(*(levels(torch.from_numpy(one)) for one in (x, x[:, order])))
     mean, deviation = side_by_side.mean(axis=1), np.sqrt(side_by_side.var(axis=1) + 1e-5)
     np.testing.assert_allclose(vectors(anyhow, x), np.concatenate([mean, deviation], axis=1), atol=1e-5)
 
@@ -124,7 +127,7 @@ def test_whatever_comes_is_finite(n_channels, n_times):
     x[1], x[2, 0], x[3] = 0.0, 1e6, 1e6 + 0.0625 * (np.arange(n_times) % 2)
     x[4] = np.linspace(-1, 1, n_times, dtype=np.float32)
     x[5] *= 1e-30
-    parts = [torch.from_numpy(vectors(encoder, x)), *(one.transform(torch.from_numpy(x)) for one in levels)]
+    parts = [torch.from_numpy(vectors(encoder, x)), *(one(torch.from_numpy(x)) for one in levels)]
     assert all(part.isfinite().all() for part in parts)
     flat = vectors(encoder, np.stack([np.full_like(x[0], value) for value in (0.0, 3.3, -1e6)]))
     np.testing.assert_array_equal(flat[1:], flat[[0, 0]])  # constants have levels, no shape
@@ -142,9 +145,9 @@ def test_512_numbers_of_five_cases_have_the_distances_of_their_parts():
     assert short.compression.weight.shape[1] == 4, "a file does not grow with numbers that say nothing more"
     np.testing.assert_allclose(np.sqrt((z**2).mean()), 1, atol=1e-3)
     sizes = [encoder.embed_dim, MIXED["small"][0], plain.contests.n_features, 12]
-    assert plain.parts(pooled_dim(encoder, "own")) == list(zip(sizes, (1.0, 1.0, 1.0, LEVELS_COUNT), strict=True))
+    assert plain.sizes(pooled_dim(encoder, "own")) == list(zip(sizes, (1.0, 1.0, 1.0, LEVELS_COUNT), strict=True))
     weighed = []
-    for own, (_, weight) in zip(np.split(whole, np.cumsum(sizes)[:-1], axis=1), plain.parts(sizes[0]), strict=True):
+    for own, (_, weight) in zip(np.split(whole, np.cumsum(sizes)[:-1], axis=1), plain.sizes(sizes[0]), strict=True):
         varied = own.std(axis=0) > 3e-7 * np.abs(own.mean(axis=0))
         standard = (own[:, varied] - own[:, varied].mean(axis=0)) / own[:, varied].std(axis=0)
         weighed.append(weight * standard / np.sqrt(varied.sum()))

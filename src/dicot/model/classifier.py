@@ -34,11 +34,13 @@ from dicot.data.preparation import Preparation, warn_of_unheld
 from dicot.data.splits import validation_rows
 from dicot.methods.gradual import GradualTuning, StandardisedHead
 from dicot.methods.supervised import Supervised, count_classes, refuse_one_class
-from dicot.model.embedding import PLAIN, Composition, embed, pooled, pooled_dim
+from dicot.model.embedding import embed
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import reading
 from dicot.model.fitting import EncoderEstimator, columns_of, seed_from, seeded_weights, train_with_bar
 from dicot.model.presets import merge_recipe
+from dicot.model.vector.composition import PLAIN, Composition
+from dicot.model.vector.poolings import pooled, pooled_dim
 from dicot.nets.encoders import Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun
 from dicot.train.recipe import Recipe

@@ -27,8 +27,10 @@ from dicot.data.reading import Source
 from dicot.methods import METHODS, Method, build_method
 from dicot.model import embedding, fitting, presets
 from dicot.model.controls import CONTROLS, calibrated_control
-from dicot.model.embedding import Composition, Target, embed, pooled_dim
+from dicot.model.embedding import Target, embed
 from dicot.model.files import qualified_name, reading
+from dicot.model.vector.composition import Composition
+from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
 from dicot.train.many import AT_ONCE, pretrain_many
@@ -264,7 +266,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
             model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
             pooled = pooled_dim(model.encoder_, chosen["pooling"])
             model.composition_ = parts = Composition.from_tensors(beside, model.encoder_.n_channels, pooled)
-            there = [part is not None for part in vars(parts).values()]
+            found = (parts.box, parts.bank, parts.contests, parts.levels, parts.compression)
+            there = [part is not None for part in found]
             bank, compressed = features["bank"], features["n_components"] or features["length"]
             wanted = (features["box"], bank, isinstance(bank, str), features["levels"], compressed)
             if there != list(map(bool, wanted)):

@@ -6,8 +6,7 @@ float64: then all ways to compute it come to the same bits. For float32 there ar
 (kernels.cu), which never write a convolution to memory; PyTorch's operators do the work where these cannot be compiled.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from math import log2
@@ -16,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from dicot.core.errors import InputError
 from dicot.core.machine_code import CFile, KernelFile, Size
 from dicot.data.cases import Collection
+from dicot.nets.encoders.base import larger
 
 C = CFile("dicot.model", "kernels.c")
 CUDA = KernelFile("dicot.model", "kernels.cu", {"shares": "PiiiPiPPiPiPiPP", "contests": "PPiiiiPPiPiPPP"})
@@ -53,24 +53,46 @@ def on_grid(x: Tensor) -> Tensor:
     return (x + room) - room
 
 
-def convolve(x: Tensor, taps: Tensor, channels: Tensor, dilation: int) -> Tensor:
-    """Compute (B, C, T) -> (B, K, T) for kernels `taps` (K, 9), with zeros around a case.
+def convolutions(x: Tensor, taps: Tensor, channels: Tensor, dilations: Sequence[int]) -> Iterator[Tensor]:
+    """Convolve (B, C, T) -> (B, K, T) for each dilation, with zeros around a case.
 
-    channels: (K, C), how often each kernel adds up each channel
+    taps: (D, K, 9), a row for each kernel
+    channels: (D, K, C), how often each kernel adds up each channel
+
+    One dilation after the other, so that what is made of it stays in a processor's cache.
     """
-    if x.shape[1] > WIDEST:
-        return each_by_its_own(channels @ x, taps, dilation)
-    margin, n_times = REACH * dilation, x.shape[2]
-    taken = F.pad(x, (margin, margin)).unfold(2, n_times, dilation)  # (B, C, 9, T)
-    # All taps side by side, (B, 9 C, T), and all kernels in one product: a CPU's dilated convolution is slower.
-    windows = taken.transpose(1, 2).flatten(1, 2)
-    weight = (taps.unsqueeze(2) * channels.unsqueeze(1)).flatten(1)  # (K, 9 C)
-    return weight @ windows
+    n_times = x.shape[2]
+    furthest = REACH * max(dilations)
+    padded = F.pad(x, (furthest, furthest))
+    for of_kernel, often, dilation in zip(taps.double(), channels.double(), dilations, strict=True):
+        # Of many channels it takes less time to add them up first.
+        is_narrow = often.shape[1] <= WIDEST
+        source = padded if is_narrow else often @ padded
+        starts = [furthest + dilation * (tap - REACH) for tap in range(N_TAPS)]
+        taken = [source[..., start : start + n_times] for start in starts]
+        if is_narrow:
+            # All taps side by side, (B, 9 C, T), and all kernels in one product: a CPU's dilated convolution is slower.
+            weight = of_kernel.unsqueeze(2) * often.unsqueeze(1)  # (K, 9, C)
+            yield weight.flatten(1) @ torch.cat(taken, dim=1)
+        else:
+            yield sum_of([of_tap * taken[tap] for tap, of_tap in enumerate(of_kernel.T.unsqueeze(2))])
+
+
+def sum_of(tensors: Sequence[Tensor]) -> Tensor:
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        total = total + tensor
+    return total
 
 
 def long_enough(x: Tensor) -> Tensor:
     """Continue cases (..., T) of fewer than 9 time steps with zeros to 9."""
-    return F.pad(x, (0, max(0, N_TAPS - x.shape[-1])))
+    n_times = x.shape[-1]
+    if not torch.compiler.is_exporting():
+        return x if n_times >= N_TAPS else F.pad(x, (0, N_TAPS - n_times))
+    # Without a branch, for cases of any length.
+    time = torch.arange(larger(n_times, N_TAPS), device=x.device)
+    return torch.where(time < n_times, x.index_select(-1, time.clamp(max=n_times - 1)), 0.0)
 
 
 def each_by_its_own(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
@@ -92,7 +114,8 @@ def channel_lists(channels: Tensor) -> ChannelLists:
     most = max(1, int((counts > 0).sum(dim=-1).max()))
     own = (counts > 0).to(torch.int8).argsort(dim=-1, descending=True, stable=True)[..., :most]
     often = counts.gather(-1, own)
-    return ChannelLists(own.masked_fill(often == 0, -1).int().contiguous().to(channels.device), often.to(channels))
+    lists = own.masked_fill(often == 0, -1).int().contiguous()
+    return ChannelLists(lists.to(channels.device), often.float().to(channels.device))
 
 
 def _is_compiled(x: Tensor) -> bool:
@@ -122,24 +145,33 @@ def kernels() -> Tensor:
     return taps
 
 
-@dataclass(frozen=True, eq=False)
-class Bank:
+class Bank(nn.Module):
     """A fitted bank of MiniRocket's kernels (Dempster et al., KDD 2021).
 
     There are 84 kernels of 9 taps, six of them -1 and three 2, at D dilations spread over the length of the training
     cases; number d gives counts[d] features for each kernel. A feature is the share of time steps at which a
     convolution exceeds a bias, a quantile of what the kernel gives for a training case.
 
+    layout: (2, D), the dilations and their counts
     channels: (D, 84, C), 1 for the channels that a kernel adds up at a dilation, else 0
     biases: (84, sum of counts)
-    taps: the kernels, on the device and in the type of the others
+    taps: the kernels, (84, 9)
     """
 
-    dilations: tuple[int, ...]
-    counts: tuple[int, ...]
+    layout: Tensor
     channels: Tensor
     biases: Tensor
     taps: Tensor
+
+    def __init__(self, layout: Tensor, channels: Tensor, biases: Tensor) -> None:
+        super().__init__()
+        dilations, counts = layout.tolist()
+        self.dilations: tuple[int, ...] = tuple(dilations)
+        self.counts: tuple[int, ...] = tuple(counts)
+        self.register_buffer("layout", layout)
+        self.register_buffer("channels", channels)
+        self.register_buffer("biases", biases)
+        self.register_buffer("taps", kernels().float(), persistent=False)
 
     @classmethod
     def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
@@ -163,7 +195,8 @@ class Bank:
             biases.append(_quantiles(y, levels))
             channels.append(chosen)
             first += count * N_KERNELS
-        return cls(dilations, counts, torch.stack(channels).float(), torch.cat(biases, dim=1).float(), taps.float())
+        layout = torch.tensor([dilations, counts])
+        return cls(layout, torch.stack(channels).to(torch.uint8), torch.cat(biases, dim=1).float())
 
     @property
     def n_features(self) -> int:
@@ -177,27 +210,27 @@ class Bank:
     def width(self) -> int:
         return N_KERNELS * (2 + max(self.counts))  # convolutions are float64
 
-    def to(self, like: Tensor) -> "Bank":
-        """Return the bank for cases on the device and of the type of `like`."""
-        if (self.biases.device, self.biases.dtype) == (like.device, like.dtype):
-            return self  # with the lists that it has made
-        return replace(self, channels=self.channels.to(like), biases=self.biases.to(like), taps=self.taps.to(like))
-
-    def transform(self, x: Tensor) -> Tensor:
-        """Compute (B, C, T) -> (B, n_features) where the bank is (see `to`); a case does not depend on the others.
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute (B, C, T) -> (B, n_features); a case does not depend on the others.
 
         T may be another one than at fit. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if _is_compiled(x):
+        if _is_compiled(x) and not torch.compiler.is_exporting():
             return self._counted(x)
-        exact, features, first = on_grid(x), [], 0
-        for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
-            biases = self.biases[:, first : first + count].T.unsqueeze(2)
-            y = convolve(exact, self.taps.double(), self.channels[number].double(), dilation)  # (B, 84, T)
-            features.append(_shares(y, biases, dilation, number).flatten(1))
-            first += count
-        return torch.cat(features, dim=1)
+        n_times = x.shape[2]
+        time = torch.arange(n_times, device=x.device)
+        taps = self.taps.expand(len(self.dilations), -1, -1)
+        biases = torch.split_with_sizes(self.biases.T.double().unsqueeze(2), self.counts)  # (n, 84, 1) each
+        shares = []
+        convolved = convolutions(on_grid(x), taps, self.channels, self.dilations)
+        for number, (y, dilation) in enumerate(zip(convolved, self.dilations, strict=True)):
+            above = (y.unsqueeze(1) > biases[number]).to(x.dtype)  # (B, n, 84, T)
+            sides = _sides(time, n_times, dilation).to(x.dtype)
+            # Counted first and divided then: counts are exact.
+            both = (above @ sides) / sides.sum(dim=0)  # (B, n, 84, 2)
+            shares.append(_own_side(both, number).flatten(1))
+        return torch.cat(shares, dim=1)
 
     def _counted(self, x: Tensor) -> Tensor:
         """Do the same in C or CUDA."""
@@ -225,18 +258,15 @@ class Bank:
     def _lists(self) -> ChannelLists:
         return channel_lists(self.channels)
 
-    def tensors(self) -> dict[str, Tensor]:
-        layout = torch.tensor([self.dilations, self.counts])
-        return {"layout": layout, "channels": self.channels.to(torch.uint8), "biases": self.biases}
-
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Bank":
+        """Make a bank of what a file holds; the functions in C go through memory by it, so it has to fit together."""
         layout, channels, biases = (tensors[name] for name in ("layout", "channels", "biases"))
-        dilations, counts = (tuple(row) for row in layout.tolist())
+        dilations, counts = layout.tolist()
         wanted = [N_KERNELS, sum(counts), len(dilations), N_KERNELS]
         if [*biases.shape, *channels.shape[:-1]] != wanted or layout.is_floating_point() or layout.min() < 1:
-            raise InputError("the bank's dilations, biases and channels do not fit together")  # C goes through memory
-        return cls(dilations, counts, channels.float(), biases, kernels().float())
+            raise InputError("the bank's dilations, biases and channels do not fit together")
+        return cls(layout, channels, biases)
 
 
 def _dilations(n_times: int, per_kernel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -267,25 +297,25 @@ def _quantiles(y: Tensor, levels: Tensor) -> Tensor:
     return low.lerp(high, places - below)
 
 
-def _shares(y: Tensor, biases: Tensor, dilation: int, number: int) -> Tensor:
-    """Return the share of time steps at which y (B, 84, T) exceeds each of the biases (n, 84, 1), (B, n, 84).
+def _sides(time: Tensor, n_times: int, dilation: int) -> Tensor:
+    """Tell which time steps count, (T, 2): all of them, and those inside only.
 
-    Every other kernel, and at the next dilation the others, counts only where it does not reach beyond the case; where
-    it always does, because the case is shorter than those of the fit, it counts everywhere.
+    Inside is where a kernel does not reach beyond the case; where it always does, because the case is shorter than
+    those of the fit, that is everywhere.
     """
-    # Not booleans, whose mean takes several times as long on a CPU.
-    room = biases.new_empty(len(y), len(biases), *y.shape[1:])
-    above = torch.gt(y.unsqueeze(1), biases, out=room)
-    shares = above.mean(dim=3)
     margin = REACH * dilation
-    if y.shape[2] > 2 * margin:
-        inner = slice((number + 1) % 2, None, 2)
-        shares[..., inner] = above[..., inner, margin : y.shape[2] - margin].mean(dim=3)
-    return shares
+    is_inside = (time >= margin) & (time < n_times - margin)
+    is_counted = is_inside | (time.new_tensor(2 * margin) >= n_times)
+    return torch.stack([torch.ones_like(is_counted), is_counted], dim=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Contests:
+def _own_side(shares: Tensor, number: int) -> Tensor:
+    """Choose for every other kernel, and at the next dilation for the others, of (B, n, 84, 2): all, or inside only."""
+    is_inner = (torch.arange(N_KERNELS, device=shares.device) + number) % 2 == 1
+    return torch.where(is_inner, shares[..., 1], shares[..., 0])
+
+
+class Contests(nn.Module):
     """Contests of Hydra's kernels (Dempster et al., 2023): which of a group fits a case best at a time step, or worst.
 
     At D dilations, 1, 2, 4, 8 and so on, groups of 8 kernels of 9 random taps compete, half of the groups on the cases
@@ -298,6 +328,11 @@ class Contests:
 
     taps: Tensor
     channels: Tensor
+
+    def __init__(self, taps: Tensor, channels: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("taps", taps)
+        self.register_buffer("channels", channels)
 
     @classmethod
     def draw(cls, n_channels: int, n_times: int, *, seed: int = 0, n_groups: int = N_GROUPS) -> "Contests":
@@ -313,7 +348,7 @@ class Contests:
         n_mixed = min(max(n_channels // 2, FEWEST_MIXED), MOST_MIXED) if n_channels > 1 else 1
         drawn = rng.integers(n_channels, size=(n_dilations, 2, n_groups, n_mixed))
         channels = (drawn[..., None] == np.arange(n_channels)).sum(axis=-2)
-        return cls(torch.from_numpy(taps * GRID).float(), torch.from_numpy(channels).float())
+        return cls(torch.from_numpy(taps * GRID).float(), torch.from_numpy(channels).to(torch.uint8))
 
     @property
     def dilations(self) -> tuple[int, ...]:
@@ -336,29 +371,29 @@ class Contests:
         """How many numbers for each time step of a case are in memory at once: convolutions, and who has won."""
         return 4 * self.taps[0, 0, ..., 0].numel()  # in float64
 
-    def to(self, like: Tensor) -> "Contests":
-        """Return the contests for cases on the device and of the type of `like`."""
-        if (self.taps.device, self.taps.dtype) == (like.device, like.dtype):
-            return self
-        return replace(self, taps=self.taps.to(like), channels=self.channels.to(like))
-
-    def transform(self, x: Tensor) -> Tensor:
-        """Compute (B, C, T) -> (B, n_features) where the kernels are (see `to`); a case does not depend on the others.
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute (B, C, T) -> (B, n_features); a case does not depend on the others.
 
         T may be any. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if _is_compiled(x):
+        if _is_compiled(x) and not torch.compiler.is_exporting():
             return self._counted(x)
-        both = (on_grid(x), on_grid(x.diff(dim=2)))
-        nothing = [_nothing(values)[:, None, None] for values in both]  # (B, 1, 1)
-        features: list[Tensor] = []
-        for taps, channels, dilation in zip(self.taps, self.channels, self.dilations, strict=True):
-            for series, values in enumerate(both):
-                mixed = channels[series].unsqueeze(1).expand(-1, PER_GROUP, -1).flatten(0, 1)  # (8 G, C)
-                y = convolve(values, taps[series].flatten(0, 1).double(), mixed.double(), dilation)
-                features += _outcomes(y.reshape(len(x), -1, PER_GROUP, y.shape[2]), nothing[series])
-        return torch.cat(features, dim=1).to(x.dtype).clamp_min_(0).sqrt_()
+        both = (x, x[..., 1:] - x[..., :-1])
+        outcomes = [self._outcomes(on_grid(values), series) for series, values in enumerate(both)]
+        features = torch.stack(outcomes, dim=2)  # (B, D, 2, 2, 8 G)
+        return features.flatten(1).to(x.dtype).clamp_min(0).sqrt()
+
+    def _outcomes(self, values: Tensor, series: int) -> Tensor:
+        """Return by how much each kernel wins in cases or their differences, and how often it comes last."""
+        nothing = _nothing(values)[:, None, None]
+        taps = self.taps[:, series].flatten(1, 2)  # (D, 8 G, 9)
+        channels = self.channels[:, series].repeat_interleave(PER_GROUP, dim=1)  # (D, 8 G, C)
+        outcomes = []
+        for y in convolutions(values, taps, channels, self.dilations):
+            groups = torch.unflatten(y, 1, (-1, PER_GROUP))  # (B, G, 8, T)
+            outcomes.append(torch.stack(_won_and_lost(groups, nothing), dim=1))
+        return torch.stack(outcomes, dim=1)  # (B, D, 2, 8 G)
 
     def _counted(self, x: Tensor) -> Tensor:
         """Do the same in C or CUDA."""
@@ -376,26 +411,25 @@ class Contests:
         )  # fmt: skip
         return out
 
-    def tensors(self) -> dict[str, Tensor]:
-        return {"taps": self.taps, "channels": self.channels.to(torch.uint8)}
-
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Contests":
         taps, channels = tensors["taps"], tensors["channels"]
         if taps.shape != (*channels.shape[:-1], PER_GROUP, N_TAPS) or taps.shape[1] != 2 or not taps.numel():
             raise InputError(f"the contests' taps {tuple(taps.shape)} and channels {tuple(channels.shape)} do not fit")
-        return cls(taps, channels.float())
+        return cls(taps, channels)
 
 
-def _outcomes(y: Tensor, nothing: Tensor) -> tuple[Tensor, Tensor]:
+def _won_and_lost(y: Tensor, nothing: Tensor) -> tuple[Tensor, Tensor]:
     """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, per time step: (B, 8 G) each.
 
     Where the case is constant all kernels give 0, or nothing to speak of: nobody wins or comes last.
     """
+    n_times = y.shape[3]
     best, worst = y.amax(dim=2), y.amin(dim=2)  # (B, G, T)
-    best = best.masked_fill(best.abs() <= nothing, 0.0)
-    worst = worst.masked_fill(worst.abs() <= nothing, torch.nan)  # equal to nothing
-    mark = torch.empty_like(y)
-    won = torch.eq(y, best.unsqueeze(2), out=mark).mul_(best.unsqueeze(2)).mean(dim=3)
-    lost = torch.eq(y, worst.unsqueeze(2), out=mark).mean(dim=3)
+    best = torch.where(best.abs() <= nothing, 0.0, best)
+    worst = torch.where(worst.abs() <= nothing, torch.nan, worst)  # equal to nothing
+    wins = (y == best.unsqueeze(2)).double()
+    won = (wins @ best.unsqueeze(3)).squeeze(3) / n_times
+    losses = (y == worst.unsqueeze(2)).float()
+    lost = losses.sum(dim=3).double() / n_times
     return won.flatten(1), lost.flatten(1)

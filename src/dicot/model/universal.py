@@ -6,7 +6,6 @@ they need no fit, always have the same length, and those of different data sets 
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,15 @@ from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
 from dicot.data.cases import Array, Cases
 from dicot.data.preparation import Preparation
-from dicot.model.embedding import Composition, Compression, embed, pooled_dim
+from dicot.model.embedding import embed
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import CONFIG, WEIGHTS
-from dicot.model.levels import Levels
 from dicot.model.pool import make_pool, read_cases
 from dicot.model.runs import pretrain_into
+from dicot.model.vector.composition import Composition
+from dicot.model.vector.compression import Compression
+from dicot.model.vector.levels import Levels
+from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Universal
 from dicot.nets.encoders.universal import ANY, POINTS
 from dicot.train.record import History
@@ -83,8 +85,8 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
         embed(encoder, _some(cases), pooling="own", composer=beside, device=trained.device)
         for cases in sources.values()
     ]
-    parts = beside.parts(pooled_dim(encoder, "own"))
-    fitted = Compression.fit(np.concatenate(found), LENGTH, parts=parts, exactly=True)
+    sizes = beside.sizes(pooled_dim(encoder, "own"))
+    compression = Compression.fit(np.concatenate(found), LENGTH, parts=sizes, exactly=True)
     model = TimeSeriesEmbedder(**trained.get_params(deep=False))
     features = {**trained.features_, "levels": True, "length": LENGTH}
     about = {name: getattr(trained, name) for name in ("method_", "method_params_", "recipe_", "seed_", "origin_")}
@@ -94,7 +96,7 @@ def universal_model(trained: TimeSeriesEmbedder, sources: Mapping[str, Cases]) -
             "encoder_": encoder,
             "history_": History(seconds=trained.history_.seconds),  # the losses stay with the run
             "features_": features,
-            "composition_": replace(beside, compression=fitted),
+            "composition_": Composition(levels=beside.levels, compression=compression),
             "preparation_": Preparation(unequal="pad", fingerprint=trained.preparation_.fingerprint),
             "data_": {**trained.data_, "name": "a pool", "sources": list(sources)},
         }

@@ -17,13 +17,15 @@ from dicot.data.preparation import Preparation
 from dicot.model import deployed
 from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.deployed import PROBABILITIES, VECTORS
-from dicot.model.embedding import Composition, embed, pooled_dim
+from dicot.model.embedding import embed
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
 from dicot.model.export.networks import composed, pooled, probabilities
 from dicot.model.export.preparation import prepare
 from dicot.model.fewlabels import FewLabelClassifier, Head
 from dicot.model.files import weights_hash
+from dicot.model.vector.composition import Composition
+from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Encoder
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's

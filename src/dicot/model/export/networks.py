@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
-from dicot.model.embedding import Composition
 from dicot.model.export.graph import Graph, double, single, whole
 from dicot.model.export.preparation import WindowValues
 from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
-from dicot.model.levels import END, Levels
+from dicot.model.vector.composition import Composition
+from dicot.model.vector.levels import END, Levels
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet, Universal
 from dicot.nets.encoders.backbones import ResidualBlock
 from dicot.nets.encoders.base import folded, same_margins, scale_and_shift
@@ -321,7 +321,7 @@ def composed(
         with_levels = graph.add("Add", x, prepared.offsets)
     parts = [pool(with_levels)]
     if composition.box is not None:
-        parts.append(_universal_vector(graph, x, composition.box.encoder))
+        parts.append(_universal_vector(graph, x, composition.box))
     if composition.bank is not None or composition.contests is not None:
         missing = graph.add("Max", graph.add("Sub", whole(N_TAPS), graph.length(x)), whole(0))
         x = graph.pad(x, 0, missing)  # with zeros to 9 time steps
@@ -334,7 +334,7 @@ def composed(
     z = graph.add("Concat", *parts, axis=1)
     if composition.compression is None:
         return z
-    mean, *factors = map(_numbers, composition.compression.tensors().values())
+    mean, *factors = map(_numbers, composition.compression.state_dict().values())
     z = graph.add("Sub", z, mean)
     for factor in factors:
         z = graph.add("MatMul", z, factor)

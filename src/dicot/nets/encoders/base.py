@@ -27,6 +27,11 @@ def same_margins(kernel: int) -> tuple[int, int]:
     return left, kernel - 1 - left
 
 
+def larger(size: int, other: int) -> int:
+    """Return the larger of two sizes; one may be a size that is known only when an exported graph runs."""
+    return torch.sym_max(size, other)  # type: ignore[no-untyped-call, no-any-return]
+
+
 def repeat_edges(x: Tensor, left: int, right: int) -> Tensor:
     """Repeat the outermost values, (..., T) -> (..., left + T + right).
 
