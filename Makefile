@@ -10,7 +10,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast test-slow bench-smoke site web check format clean
+.PHONY: setup demo test test-fast test-slow bench-smoke paper site web check format clean
 
 setup: $(STAMP)
 
@@ -36,8 +36,11 @@ test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules,
 	$(PYTEST) -m "not slow" $(FAST)
 
 bench-smoke: $(STAMP)  ## every method, control and protocol with ten steps each; writes out/smoke/report.html, which is no result
-	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite
-	$(BIN)/dicot report smoke --ledger out/smoke.sqlite --out out/smoke --overwrite
+	$(BIN)/python -m bench run smoke --ledger out/smoke.sqlite
+	$(BIN)/python -m bench report smoke --ledger out/smoke.sqlite --out out/smoke --overwrite
+
+paper: $(STAMP)  ## every table and figure of the paper, from results/ into docs/results/paper
+	$(BIN)/python -m bench paper --records results --out docs/results/paper --overwrite
 
 site: $(STAMP)  ## the documentation as a site, out/site/index.html; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

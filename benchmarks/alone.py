@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from bench.datasets.cutting import cut, runs
+from bench.datasets.standins import HAPT
 from benchmarks.arguments import some_of
 from benchmarks.tables import as_csv
 from benchmarks.timing.walk import timing
@@ -26,8 +28,6 @@ from dicot.core.errors import DicotError, brief
 from dicot.core.storage import write_atomic
 from dicot.data import Windows
 from dicot.data.datasets import card, load
-from dicot.data.datasets.base import cut, runs
-from dicot.data.datasets.standins import HAPT
 from dicot.data.npyfile import load_npz
 from dicot.methods import METHODS, build_method
 from dicot.nets.encoders import InceptionTime

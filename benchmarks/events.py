@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score
 
+from bench.datasets.standins import HAPT
 from benchmarks.segmentation import labels_of_windows
 from benchmarks.timelines import TEST, Timelines, timelines
 from benchmarks.timescores import Range, event_counts
 from dicot.core.errors import CalibrationWarning
-from dicot.data.datasets.standins import HAPT
 from dicot.use.events import EventDetector, beside, covered, merge_hits
 from dicot.use.features import BOTH, FEATURES, LEVELS, VECTOR, judged_by
 from dicot.use.outliers import EmbeddingOutlierDetector, distances_and_p

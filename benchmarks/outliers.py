@@ -22,10 +22,10 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from bench.datasets.standins import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
 from benchmarks.arguments import some_of
 from dicot import EmbeddingOutlierDetector, TimeSeriesEmbedder, load
 from dicot.core.errors import how_to_install
-from dicot.data.datasets.standins import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
 from dicot.data.npyfile import load_npz
 from dicot.judge.classical import CLASSICAL
 

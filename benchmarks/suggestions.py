@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances
 
+from bench.datasets.names import DEVELOPMENT
+from bench.report.stats import wilcoxon_pair
 from dicot import FewLabelClassifier, TimeSeriesEmbedder, load, suggest
-from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.report.stats import wilcoxon_pair
 from dicot.model.fewlabels import StandardScale
 from dicot.use.labels.suggestion import typical, uncertain
 

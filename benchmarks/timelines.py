@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
+from bench.datasets.cutting import runs
+from bench.datasets.standins import HAPT, LETTERS, SISFALL, WISDM_2019
 from benchmarks.timescores import Range
 from dicot import TimeSeriesEmbedder
-from dicot.data.datasets.base import runs
-from dicot.data.datasets.standins import HAPT, LETTERS, SISFALL, WISDM_2019
 from dicot.data.npyfile import load_npz
 from dicot.model.vector.levels import Levels
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from bench.datasets.names import DEVELOPMENT
 from benchmarks.arguments import some_of
 from dicot.core.device import resolve_device
 from dicot.data import Windows
 from dicot.data.datasets import load
-from dicot.data.datasets.names import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS, Features
 from dicot.model.embedding import embed, fit_composition
 from dicot.model.estimator import TimeSeriesEmbedder

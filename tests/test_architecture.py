@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "dicot"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-EVERYTHING = SOURCES + [path for folder in ("tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+BENCH = sorted((ROOT / "bench").rglob("*.py"))
+BESIDE = [path for folder in ("tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
+EVERYTHING = [*SOURCES, *BENCH, *BESIDE]
 
 # The rooms from the ground up: the picture in docs/architecture.md. A room imports itself and rooms of lower floors.
 FLOORS = [
@@ -25,21 +27,21 @@ FLOORS = [
     {"model"},
     {"store", "use"},
     {"judge"},
-    {"explorer", "paper"},
+    {"explorer"},
     {"cli"},
 ]
 FLOOR = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "scipy", "safetensors.torch"}  # slow to import
-ARRAYS_ONLY = ("data", "store", "use", "judge/protocols", "judge/classical", "judge/bench", "judge/report", "paper")
+ARRAYS_ONLY = ("data", "store", "use", "judge/protocols", "judge/classical", "judge/report")
 # The rooms that may import an optional package; every package of an extra in pyproject.toml is listed.
 EXTRAS = {
     "aeon": {"data", "judge"},
     "anywidget": {"explorer"},
     "fastapi": {"explorer"},
     "fsspec": {"store"},
-    "jinja2": {"judge", "paper"},
-    "matplotlib": {"judge", "paper"},
+    "jinja2": {"judge"},
+    "matplotlib": {"judge"},
     "onnx": {"model"},
     "onnxruntime": {"model"},
     "pyarrow": {"core", "data", "store"},
@@ -52,7 +54,7 @@ EXTRAS = {
 }
 # Shared code asks a method or a data set's card instead of its name; LISTS are the few files in it that list names.
 NAMELESS = ("core", "train", "model", "store", "judge")
-LISTS = {"judge/bench/suites.py", "model/presets.py", "train/recipe.py"}
+LISTS = {"model/presets.py", "train/recipe.py"}
 WORDS = {
     "soft",
     "cost",
@@ -98,10 +100,13 @@ def at_import(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def file_of(name: str) -> Path | None:
-    """The file of the package that a dotted name lies in, or None."""
+    """The file of the package or of the bench that a dotted name lies in, or None."""
     root, *inner = name.split(".")
-    for end in range(len(inner), -1, -1) if root == "dicot" else ():
-        stem = PACKAGE.joinpath(*inner[:end])
+    top = {"dicot": PACKAGE, "bench": ROOT / "bench"}.get(root)
+    if top is None:
+        return None
+    for end in range(len(inner), -1, -1):
+        stem = top.joinpath(*inner[:end])
         if stem.with_suffix(".py").is_file() and end:
             return stem.with_suffix(".py")
         if (stem / "__init__.py").is_file():
@@ -156,7 +161,7 @@ def test_the_rooms_are_those_of_the_picture():
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
     assert rooms == set(FLOOR)
     picture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert all(f"{room}/" in picture for room in FLOOR)
+    assert all(f"{room}/" in picture for room in (*FLOOR, "bench"))
     assert picture.count("\n") <= 150, "a picture is read in one go"
 
 
@@ -166,7 +171,7 @@ def test_imports_point_down():
         mine = room_of(path)
         for line, name in imports(ast.walk(parse(path))):
             target = file_of(name)
-            if target is None or target == PACKAGE / "__init__.py" or mine.startswith("__"):
+            if target not in SOURCES or target == PACKAGE / "__init__.py" or mine.startswith("__"):
                 continue
             if room_of(target) != mine and FLOOR[room_of(target)] >= FLOOR[mine]:
                 wrong.append(f"{short(path)}:{line} imports {name}")
@@ -174,10 +179,11 @@ def test_imports_point_down():
 
 
 def test_no_circle_between_files():
-    used = {path: {file_of(name) for _, name in imports(ast.walk(parse(path)))} - {None, path} for path in SOURCES}
-    faces = {path for path in SOURCES if path.name == "__init__.py"}  # a face hands on names of its own files
+    files = [*SOURCES, *BENCH]
+    used = {path: {file_of(name) for _, name in imports(ast.walk(parse(path)))} - {None, path} for path in files}
+    faces = {path for path in files if path.name == "__init__.py"}  # a face hands on names of its own files
     try:
-        TopologicalSorter({path: used[path] - faces for path in SOURCES if path not in faces}).prepare()
+        TopologicalSorter({path: used[path] - faces for path in files if path not in faces}).prepare()
     except CycleError as error:
         pytest.fail(f"circle: {' -> '.join(short(path) for path in error.args[1])}")
 
@@ -237,7 +243,7 @@ def test_nothing_of_the_package_imports_what_lies_beside_it():
     beside = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"src"}
     names = [(path, line, name) for path in SOURCES for line, name in imports(ast.walk(parse(path)))]
     wrong = [f"{short(path)}:{line} imports {name}" for path, line, name in names if name.partition(".")[0] in beside]
-    assert not wrong, listed(wrong, "An installed package has no benchmarks/, tests/ or docs/ beside it.")
+    assert not wrong, listed(wrong, "An installed package has no bench/, benchmarks/, tests/ or docs/ beside it.")
 
 
 def test_shared_code_names_no_method_and_no_data_set():

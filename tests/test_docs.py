@@ -1,4 +1,4 @@
-"""The documentation is run: every python block, and every console line that calls `dicot`, in the order of the page."""
+"""The documentation is run: every python block, and every line that calls `dicot` or the bench, in order."""
 
 import re
 import shlex
@@ -21,6 +21,7 @@ FENCE = re.compile(r"^\s*(`{3,})(.*)$")
 PROMISE = re.compile(r"\bprint\(.*\)  # (\d+\.\d+(?:, \d+\.\d+)*)")
 TOLERANCE = 0.05  # what the rounding of another machine may do to a score between 0 and 1
 NO_TEST = re.compile(r"^\s*<!--\s*no-test\b:?\s*(.*?)\s*-->\s*$")
+BENCH = "python -m bench "
 NEEDS = re.compile(r"^\s*<!--\s*needs:\s*(\w+)\s*-->\s*$")
 
 
@@ -69,10 +70,10 @@ def blocks_of(page: str, text: str) -> list[Block]:
 
 
 def commands_in(block: Block) -> list[str]:
-    """The `dicot` lines of a console block, with or without `$ `; other programs and printed output are left alone."""
+    """The lines of a console block that call us, with or without `$ `; other programs and printed output are left."""
     joined = block.text.replace("\\\n", " ")
     lines = [line.strip().removeprefix("$ ").strip() for line in joined.splitlines()]
-    return [line for line in lines if line == "dicot" or line.startswith("dicot ")]
+    return [line for line in lines if line == "dicot" or line.startswith(("dicot ", BENCH))]
 
 
 def promised_numbers(text: str) -> dict[int, list[float]]:
@@ -100,12 +101,14 @@ def run_python(block: Block, namespace: dict[str, object]) -> None:
 
 
 def run_command(block: Block, command: str) -> None:
-    from dicot.cli import app
+    from bench.__main__ import app as bench_app
+    from dicot.cli import app as dicot_app
 
     words = shlex.split(command, comments=True)
     operators = {"|", ">", ">>", "<", "&&", "||", ";", "&"} & set(words)
     assert not operators, f"{block}: `{command}` needs a shell; write plain commands or mark the block no-test"
-    result = CliRunner().invoke(app, words[1:])
+    app, words = (bench_app, words[3:]) if command.startswith(BENCH) else (dicot_app, words[1:])
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, (
         f"{block}: `{command}` ended with {result.exit_code}, {result.exception!r}\n{result.output}"
     )
@@ -227,7 +230,7 @@ def test_divergence_ids_exist_and_are_numbered_in_order():
     table = (ROOT / "docs" / "divergences.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (D-\d+) \|", table, flags=re.MULTILINE)
     assert listed == [f"D-{number:02}" for number in range(1, len(listed) + 1)], "docs/divergences.md: ids out of order"
-    for path in sorted((ROOT / "src").rglob("*.py")):
+    for path in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             unknown = set(re.findall(r"\bD-\d{2,}\b", line)) - set(listed)
             assert not unknown, f"{name(path)}:{number}: {sorted(unknown)} is not a row of docs/divergences.md"

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.suites import SuiteOptions, cross, whole
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
-from dicot.judge.bench.suites import SuiteOptions, cross, whole
 from dicot.judge.evaluation import Contender, contender, with_controls
 from dicot.judge.evaluation.contenders import as_contender
 from dicot.methods.across import Across

@@ -7,17 +7,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from bench.paper import suites  # noqa: F401  (the paper's suites)
 from dicot.data import Windows
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.methods import METHODS, Method
-from dicot.paper import suites  # noqa: F401  (the paper's suites)
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
 LOADED = [
     "dicot.cli",
-    "dicot.judge.bench.executor",
-    "dicot.judge.bench.suites",
+    "bench.executor",
+    "bench.suites",
     "dicot.judge.evaluation",
     "torch._dynamo",
 ]

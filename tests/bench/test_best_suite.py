@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dicot.data.datasets.names import DEVELOPMENT
-from dicot.data.datasets.standins import HAPT, SISFALL
-from dicot.judge.bench.ledger import read_contents, read_records, write_table
-from dicot.judge.bench.suites import CHANGES, VARIANTS, SuiteOptions, at_hand, suite_jobs
+from bench.datasets.names import DEVELOPMENT
+from bench.datasets.standins import HAPT, SISFALL
+from bench.ledger import read_contents, read_records, write_table
+from bench.suites import CHANGES, VARIANTS, SuiteOptions, at_hand, suite_jobs
 from dicot.judge.result import CONTROL, canonical, key_of
 from dicot.methods import METHODS
 from dicot.model.box import BOX

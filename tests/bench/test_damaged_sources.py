@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.bench.test_ledger import record
-from tests.commands import dicot
+from tests.commands import bench
 
+from bench.ledger import Ledger, read_contents, write_table
 from dicot.core.errors import DicotError, InputError
-from dicot.judge.bench.ledger import Ledger, read_contents, write_table
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 
@@ -69,7 +69,7 @@ def refused(target, other, match=None):
     """Merging ends with an error of ours and leaves the ledger as it was."""
     before, bytes_before = content(target), other.read_bytes()
     with pytest.raises(DicotError, match=match) as caught:
-        dicot("bench", "merge", other, "--ledger", target)
+        bench("merge", other, "--ledger", target)
     assert other.name in str(caught.value)
     assert content(target) == before and other.read_bytes() == bytes_before
 
@@ -127,10 +127,10 @@ def test_of_several_sources_none_is_taken_over_where_one_is_damaged(tmp_path, ta
     before = content(target)
     (tmp_path / "text.sqlite").write_text("no database " * 100)
     with pytest.raises(InputError, match=r"text\.sqlite"):
-        dicot("bench", "merge", source, tmp_path / "text.sqlite", "--ledger", target)
+        bench("merge", source, tmp_path / "text.sqlite", "--ledger", target)
     assert content(target) == before
     with pytest.raises(InputError, match=r"text\.sqlite"):
-        dicot("bench", "merge", tmp_path / "text.sqlite", "--ledger", tmp_path / "new.sqlite")
+        bench("merge", tmp_path / "text.sqlite", "--ledger", tmp_path / "new.sqlite")
     assert not (tmp_path / "new.sqlite").exists()
 
 
@@ -146,9 +146,9 @@ def test_a_foreign_database_is_neither_taken_for_a_ledger_nor_changed(tmp_path, 
     before = hashlib.sha256(path.read_bytes()).hexdigest(), sorted(tmp_path.iterdir())
     refused(target, path, "no ledger")
     with pytest.raises(InputError, match="no ledger"):
-        dicot("bench", "merge", target, "--ledger", path)
+        bench("merge", target, "--ledger", path)
     with pytest.raises(InputError, match="no ledger"):
-        dicot("report", "ucr", "--records", path, "--out", tmp_path / "report")
+        bench("report", "ucr", "--records", path, "--out", tmp_path / "report")
     assert (hashlib.sha256(path.read_bytes()).hexdigest(), sorted(tmp_path.iterdir())) == before
 
 
@@ -171,11 +171,11 @@ def test_a_ledger_with_a_wrong_cell_is_no_source(tmp_path, target, source, state
     database.close()
     refused(target, source)
     for words in (
-        ["bench", "smoke", "--dry-run", "--export", tmp_path / "a.csv"],
+        ["run", "smoke", "--dry-run", "--export", tmp_path / "a.csv"],
         ["report", "ucr", "--out", tmp_path / "report"],
     ):
         with pytest.raises(InputError, match=r"other\.sqlite"):
-            dicot(*words, "--ledger", source)
+            bench(*words, "--ledger", source)
 
 
 def test_flipped_bits_of_a_ledger_end_in_an_error_of_ours_or_in_no_error(tmp_path, target, source):

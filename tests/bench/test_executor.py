@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dicot.judge.bench import executor
-from dicot.judge.bench.executor import Workers, execute, site_for
-from dicot.judge.bench.ledger import Ledger
+from bench import executor
+from bench.executor import Workers, execute, site_for
+from bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import units_of
 
 
@@ -85,9 +85,9 @@ def test_an_interrupt_ends_the_workers(tmp_path, job, processes):
 
 @pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
-    words = ["bench", "knn", "--sets", "synthetic", "--only", "dicot", "--seeds", "1", "--steps", "100000"]
+    words = ["run", "knn", "--sets", "synthetic", "--only", "dicot", "--seeds", "1", "--steps", "100000"]
     more = ["--device", "cpu", "--workers", "2", "--ledger", str(tmp_path / "a.sqlite")]
-    parent = subprocess.Popen([sys.executable, "-c", "from dicot.cli import main; main()", *words, *more])
+    parent = subprocess.Popen([sys.executable, "-m", "bench", *words, *more])
 
     def children() -> list[int]:
         tasks = Path(f"/proc/{parent.pid}/task").glob("*/children")

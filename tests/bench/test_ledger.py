@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.ledger import Ledger, read_contents, write_table
+from bench.paper.suites import PAPER_UCR, PAPER_UEA
+from bench.suites import SuiteOptions, suite_jobs
 from dicot.core.errors import InputError
-from dicot.judge.bench.ledger import Ledger, read_contents, write_table
-from dicot.judge.bench.suites import SuiteOptions, suite_jobs
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
-from dicot.paper.suites import PAPER_UCR, PAPER_UEA
 
 SETTINGS = {"schedule": "per_step", "precision": "tf32"}
 JOB = Job("ucr", Contender("dicot", "dicot", {}, SETTINGS), JobData("GunPoint"), JobData("GunPoint"), "linear", 1)

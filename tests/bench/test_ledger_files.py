@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.bench.test_damaged_sources import BAD, GOOD, JOB
 from tests.bench.test_ledger import record
-from tests.commands import dicot
+from tests.commands import bench
 
+from bench import ledger
+from bench.ledger import Ledger
 from dicot.core.errors import DicotError
-from dicot.judge.bench import ledger
-from dicot.judge.bench.ledger import Ledger
 
 NOBODY = 65534
 
@@ -60,17 +60,17 @@ def test_a_read_only_ledger_is_read_and_a_write_says_what_to_do(folder, tmp_path
     os.chown(out, NOBODY, -1)
     os.chown(own.parent, NOBODY, -1)
     os.chown(own, NOBODY, -1)
-    dicot("bench", "smoke", "--dry-run", "--export", tmp_path / "first.csv", "--ledger", held)  # everything is imported
+    bench("run", "smoke", "--dry-run", "--export", tmp_path / "first.csv", "--ledger", held)  # everything is imported
     shut(held.parent)
-    assert "Wrote 2 rows" in dicot("bench", "smoke", "--dry-run", "--export", out / "a.csv", "--ledger", held)
-    assert "2 rows" in dicot("bench", "merge", held, "--ledger", own)
+    assert "Wrote 2 rows" in bench("run", "smoke", "--dry-run", "--export", out / "a.csv", "--ledger", held)
+    assert "2 rows" in bench("merge", held, "--ledger", own)
     with pytest.raises(DicotError, match=r"a\.sqlite.*permission") as caught:
-        dicot("bench", "merge", own, "--ledger", held)
+        bench("merge", own, "--ledger", held)
     assert isinstance(caught.value, OSError)
     with pytest.raises(DicotError, match=r"new\.sqlite.*permission"):
-        dicot("bench", "merge", own, "--ledger", held.parent / "new.sqlite")
+        bench("merge", own, "--ledger", held.parent / "new.sqlite")
     with pytest.raises(DicotError, match=r"deep.*permission"):
-        dicot("bench", "merge", own, "--ledger", held.parent / "deep" / "new.sqlite")
+        bench("merge", own, "--ledger", held.parent / "deep" / "new.sqlite")
 
 
 def test_a_ledger_left_by_a_kill_in_a_read_only_folder_is_read(folder, shut):
@@ -83,20 +83,20 @@ def test_a_ledger_left_by_a_kill_in_a_read_only_folder_is_read(folder, shut):
     out = folder / "out"
     out.mkdir()
     os.chown(out, NOBODY, -1)
-    dicot("bench", "smoke", "--dry-run", "--export", folder / "first.csv", "--ledger", held)
+    bench("run", "smoke", "--dry-run", "--export", folder / "first.csv", "--ledger", held)
     bare = shutil.copytree(copy, folder / "bare")
     (bare / "a.sqlite-shm").unlink()
     bare.chmod(0o555)
     shut(copy)
     with pytest.raises(DicotError, match=r"bare/a\.sqlite.*permission"):
-        dicot("bench", "smoke", "--dry-run", "--export", out / "a.csv", "--ledger", bare / "a.sqlite")
-    assert "Wrote 3 rows" in dicot(
-        "bench", "smoke", "--dry-run", "--export", out / "a.csv", "--ledger", copy / "a.sqlite"
+        bench("run", "smoke", "--dry-run", "--export", out / "a.csv", "--ledger", bare / "a.sqlite")
+    assert "Wrote 3 rows" in bench(
+        "run", "smoke", "--dry-run", "--export", out / "a.csv", "--ledger", copy / "a.sqlite"
     )
 
 
 def test_a_bad_place_for_an_export_is_refused_before_anything_runs(tmp_path):
-    call = ["bench", "ucr", "--sets", "synthetic", "--only", "raw-mean", "--protocols", "linear", "--workers", 1]
+    call = ["run", "ucr", "--sets", "synthetic", "--only", "raw-mean", "--protocols", "linear", "--workers", 1]
     with pytest.raises(DicotError, match=r"\.xls"):
-        dicot(*call, "--ledger", tmp_path / "a.sqlite", "--export", tmp_path / "a.xls")
+        bench(*call, "--ledger", tmp_path / "a.sqlite", "--export", tmp_path / "a.xls")
     assert not (tmp_path / "a.sqlite").exists()

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from bench.executor import execute, site_for
+from bench.ledger import Ledger
+from bench.plan import make_plan
 from dicot.data import Split
 from dicot.data.datasets import load, paper_subset_seed
 from dicot.data.datasets.base import shaped
-from dicot.judge.bench.executor import execute, site_for
-from dicot.judge.bench.ledger import Ledger
-from dicot.judge.bench.plan import make_plan
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import JobData, units_of
 from dicot.judge.evaluation.run import Shelf, Site, run_units

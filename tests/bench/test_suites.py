@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from bench.datasets.standins import HAPT, WISDM_2019
+from bench.paper import numbers as paper
+from bench.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS, maps_set, with_stand_ins
+from bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.core.errors import InputError
-from dicot.data.datasets.standins import HAPT, WISDM_2019
-from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import RAW_FEATURES
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
-from dicot.paper import numbers as paper
-from dicot.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS, maps_set, with_stand_ins
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels} - set(NOT_IN_PAPER)
 BASELINES = {"minirocket", "raw-mean", "raw-flat"}
@@ -36,7 +36,7 @@ def test_every_suite_has_both_controls_on_every_set_beside_a_trained_contender(s
 @pytest.mark.slow
 def test_the_papers_suites_have_the_papers_methods_and_what_a_user_registers(monkeypatch):
     trained = {*paper.METHODS, "supervised"}
-    of_paper = {suite for suite, jobs in SUITES.items() if jobs.__module__ == "dicot.paper.suites"} - {"smoke"}
+    of_paper = {suite for suite, jobs in SUITES.items() if jobs.__module__ == "bench.paper.suites"} - {"smoke"}
     assert {"ucr", "uea", "large", "low_label", "knn", "clustering", "transfer", "ablation"} <= of_paper
     for suite in of_paper:
         assert {job.contender.kind for job in jobs_of(suite)} & set(METHODS) <= trained, suite

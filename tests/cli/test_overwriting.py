@@ -39,10 +39,7 @@ WRITERS = {
     "vectors select": ["vectors", "select", "v.npz", *WHERE, "--out", "mine.npz"],
     "label export": ["label", "export", "labels.sqlite", "--out", "mine.csv"],
     "label check": ["label", "check", "v.npz", "--out", "mine.csv"],
-    "bench": ["bench", "smoke", "--dry-run", "--export", "mine.csv"],
     "evaluate": ["evaluate", "cases.npz", "--out", "mine"],
-    "report": ["report", "smoke", "--out", "mine"],
-    "paper": ["paper", "--out", "mine"],
 }
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
+from bench.ledger import write_table
 from dicot.core.errors import DicotWarning, InputError
 from dicot.data.folders import named_recordings
-from dicot.judge.bench.ledger import write_table
 from dicot.store.vectors import read_vectors
 
 

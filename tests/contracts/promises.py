@@ -13,10 +13,10 @@ import pytest
 import torch
 from sklearn.base import clone
 
+from bench.suites import SUITES
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Windows
 from dicot.data.datasets import DATASETS, DataSet, load
-from dicot.judge.bench.suites import SUITES
 from dicot.judge.classical import CLASSICAL, Classical
 from dicot.judge.protocols import PROTOCOLS, Protocol
 from dicot.methods import METHODS, Batch, Method, build_method
@@ -27,7 +27,7 @@ from dicot.model.presets import PRESETS, Preset
 from dicot.nets.encoders import ENCODERS, FCN, Encoder, InceptionTime, Universal, build_encoder, encoder_name
 from dicot.train import Recipe, pretrain
 from dicot.train.batches import plan_generator
-from tests.commands import dicot
+from tests.commands import bench
 from tests.conftest import make_waves
 from tests.contracts.toys import Stack
 from tests.protocols.contract import CHECKS
@@ -474,5 +474,5 @@ def data_set_is_here_or_says_how_to_get_it(name: str, dataset: DataSet) -> None:
 @promised_by("suites")
 def suite_plans_its_jobs_with_controls(name: str, suite: Callable[..., Any]) -> None:
     assert one_line((suite.__doc__ or "").splitlines()[0])
-    said = dicot("bench", name, "--sets", "synthetic,ItalyPowerDemand", "--ledger", "none.sqlite", "--dry-run")
+    said = bench("run", name, "--sets", "synthetic,ItalyPowerDemand", "--ledger", "none.sqlite", "--dry-run")
     assert "jobs" in said and all(control in said for control in CONTROLS)

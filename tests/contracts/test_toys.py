@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.commands import dicot
+from tests.commands import bench, dicot
 from tests.contracts.promises import PROMISES, REGISTRIES, Promise
 from tests.contracts.toys import RANGE, SHORT, NearestMean, Slopes, Stack, Together
 
@@ -56,9 +56,9 @@ def test_a_toy_is_pretrained_and_evaluated(tmp_path):
 def test_a_toy_runs_in_a_suite_and_is_reported_with_the_lowest_error_bold(tmp_path):
     ledger = ["--ledger", tmp_path / "bench.sqlite"]
     narrow = ["--sets", "slopes", "--only", "together", "--protocols", "nearest_mean,linear"]
-    said = dicot("bench", "large", *narrow, *ledger, "--seeds", 1, "--steps", 1, "--device", "cpu", "--workers", 1)
+    said = bench("run", "large", *narrow, *ledger, "--seeds", 1, "--steps", 1, "--device", "cpu", "--workers", 1)
     assert "6 jobs recorded" in said and "failed:" not in said
-    dicot("report", "large", *ledger, "--out", tmp_path / "report", "--baseline", "together")
+    bench("report", "large", *ledger, "--out", tmp_path / "report", "--baseline", "together")
     text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"^## Scores per data set: nearest_mean\n\n(.*?)\n\n", text, re.M | re.S)
     head, _, *lines = table.splitlines()

@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 import pytest
 
+from bench.datasets import transfer_channels
 from dicot.core.errors import InputError
 from dicot.data import Split, Windows
 from dicot.data.datasets import (
@@ -22,7 +23,6 @@ from dicot.data.datasets import (
     load,
     on_hand,
     spelled,
-    transfer_channels,
 )
 from dicot.data.datasets.base import shaped
 from dicot.data.datasets.names import UCR, UEA

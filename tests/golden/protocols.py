@@ -3,9 +3,9 @@
 import numpy as np
 import sklearn
 
+from bench.report.stats import average_ranks, friedman, half_widths, nemenyi
 from dicot.judge.protocols import Features, KMeansClustering, Probe
 from dicot.judge.protocols.embeddings import fit_linear, fit_neighbours
-from dicot.judge.report.stats import average_ranks, friedman, half_widths, nemenyi
 from tests.golden.compare import Comparison, Vectors, cases
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 
 import dicot
-import dicot.paper.suites  # adds the paper's suites
+from bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.data import inspect_recordings, suggest_windows
 from dicot.data.allowance import Allowance
-from dicot.judge.bench.suites import SUITES, SuiteOptions, suite_jobs
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
 from dicot.model.controls import CONTROLS

@@ -2,8 +2,9 @@
 
 from tests.report.samples import CONTROLS, failed, record, several
 
-from dicot.judge.report.page import drawn, to_document
-from dicot.paper.page import TITLE, contents
+from bench.paper.page import TITLE, contents
+from bench.report.pages import to_document
+from dicot.judge.report.page import drawn
 
 METHODS = ("dicot", "catt", "cost", "infots", "simmtm", "soft", "tfc", "tnc", "ts2vec", "tstcc")
 STAND_INS = ("hapt", "wisdm2019", "sleepedf-night", "mitbih-arrhythmia")

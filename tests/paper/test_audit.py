@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.stats import rankdata
 
-from dicot.paper.numbers import LARGE, paper_audit, paper_tables
+from bench.paper.numbers import LARGE, paper_audit, paper_tables
 
 T = paper_tables()
 SHORT = {"Sup_B": "Supervised_B", "R. Init": "Random Init."}

@@ -11,7 +11,7 @@ from scipy import stats
 from tests.paper.test_paper_page import section, table
 
 ROOT = Path(__file__).resolve().parents[2]
-PAPER = json.loads((ROOT / "src" / "dicot" / "paper" / "tables.json").read_text(encoding="utf-8"))
+PAPER = json.loads((ROOT / "bench" / "paper" / "tables.json").read_text(encoding="utf-8"))
 METHODS = {"Di-COT": "dicot", "CaTT": "catt", "CoST": "cost", "InfoTS": "infots", "SimMTM": "simmtm", "Soft": "soft"}
 METHODS |= {"TF-C": "tfc", "TNC": "tnc", "TS2Vec": "ts2vec", "TS-TCC": "tstcc"}
 

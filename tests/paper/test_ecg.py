@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.signal_files import write_marks, write_wfdb
 
+from bench.paper.raw import prepare_by_name
+from bench.paper.raw.physiology import RECORDS, all_starts, chunk_starts
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
 from dicot.data.datasets import load
-from dicot.paper.raw import prepare_by_name
-from dicot.paper.raw.physiology import RECORDS, all_starts, chunk_starts
 
 SHORTEST = 72 * 2500 + 100
 FIRST = 40  # sample of the first rhythm in every record

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.datasets.large import HARTH
+from bench.paper.raw.movement import HARTH_ACTIVITIES as ACTIVITIES
+from bench.paper.raw.movement import HARTH_TEST, read_harth, read_harth_subject
 from dicot.core.errors import InputError
-from dicot.data.datasets.large import HARTH
-from dicot.paper.raw.movement import HARTH_ACTIVITIES as ACTIVITIES
-from dicot.paper.raw.movement import HARTH_TEST, read_harth, read_harth_subject
 
 HEAD = "timestamp,back_x,back_y,back_z,thigh_x,thigh_y,thigh_z,label"
 

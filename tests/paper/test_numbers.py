@@ -2,11 +2,11 @@
 
 import pytest
 
+from bench.paper.grid import published
+from bench.paper.numbers import FOREST, NAMES, TABLES, printed_names
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
-from dicot.paper.grid import published
-from dicot.paper.numbers import FOREST, NAMES, TABLES, printed_names
 
 
 def test_every_contender_of_the_paper_has_a_key_and_every_key_exists():

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dicot.paper.raw.movement import PAMAP2_ACTIVITIES as ACTIVITIES
-from dicot.paper.raw.movement import read_pamap2
+from bench.paper.raw.movement import PAMAP2_ACTIVITIES as ACTIVITIES
+from bench.paper.raw.movement import read_pamap2
 
 NAN = np.nan
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.datasets.large import CONVERT_PAMAP2
+from bench.paper.raw.movement import PAMAP2_EVERY as EVERY
+from bench.paper.raw.movement import read_pamap2_arrays
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets.base import Sizes
-from dicot.data.datasets.large import CONVERT_PAMAP2
-from dicot.paper.raw.movement import PAMAP2_EVERY as EVERY
-from dicot.paper.raw.movement import read_pamap2_arrays
 
 SMALL = Sizes(40, 20, 5, 8, 18)
 

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.paper import maps as bench_maps
+from bench.paper.figures import maps_part
+from bench.paper.maps import run_maps
+from bench.paper.suites import NOT_IN_PAPER
+from bench.paper.tables import newest
+from bench.report.frame import frame
 from dicot.core.errors import InputError
 from dicot.judge.evaluation.run import Embedded
 from dicot.judge.protocols import Features
-from dicot.judge.report.frame import frame
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
-from dicot.paper import maps as bench_maps
-from dicot.paper.figures import maps_part
-from dicot.paper.maps import run_maps
-from dicot.paper.suites import NOT_IN_PAPER
-from dicot.paper.tables import newest
 from dicot.use.projection import Maps, read_maps, write_maps
 
 QUICK = {"device": "cpu", "steps": 2}

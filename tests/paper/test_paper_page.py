@@ -7,15 +7,16 @@ import pytest
 from scipy import stats
 from tests.paper.records import CONTROLS, everything, paper_markdown
 
-from dicot.judge.bench.ledger import read_records
-from dicot.judge.bench.suites import SuiteOptions, suite_jobs
-from dicot.judge.report.benchmark import Request
-from dicot.judge.report.frame import frame, trial_note
-from dicot.judge.report.page import drawn, to_document
-from dicot.paper import reports
-from dicot.paper.grid import Column, column_of
-from dicot.paper.numbers import paper_tables
-from dicot.paper.page import EXHIBITS, name_of
+from bench.ledger import read_records
+from bench.paper import reports
+from bench.paper.grid import Column, column_of
+from bench.paper.numbers import paper_tables
+from bench.paper.page import EXHIBITS, name_of
+from bench.report.benchmark import Request
+from bench.report.frame import frame, trial_note
+from bench.report.pages import to_document
+from bench.suites import SuiteOptions, suite_jobs
+from dicot.judge.report.page import drawn
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
@@ -55,7 +56,7 @@ def test_without_a_record_each_exhibit_says_what_is_missing_and_shows_the_papers
         assert one.caption in own
         if one.suites:
             assert f"nothing yet: there is no record of the suite {' or '.join(one.suites)}." in own
-            assert f"`dicot paper --run --only {key}`" in own
+            assert f"`python -m bench paper --run --only {key}`" in own
         if key.startswith("table"):
             assert "\n| " in own
     assert "| Di-COT | 85.28 | 93.23 | 71.38 | 99.41 | 85.21 | 63.92 | 83.07 |" in section(text, "table1")
@@ -184,7 +185,7 @@ def published(folder="."):
 def test_the_published_page_is_that_of_the_published_results():
     page = ROOT / "docs" / "results" / "paper" / "report.md"
     assert page.read_text(encoding="utf-8") == paper_markdown(published(), ROOT / "results"), (
-        "Make it anew: dicot paper --records results --out docs/results/paper"
+        "Make it anew: python -m bench paper --records results --out docs/results/paper"
     )
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.datasets.large import LargeSet
+from bench.paper.preparation import PreparedParts, Raw, each, prepare, raw_files
 from dicot.core.errors import DicotError, InputError
 from dicot.data import Windows
 from dicot.data.datasets import check, load
 from dicot.data.datasets.base import Sizes
-from dicot.data.datasets.large import LargeSet
-from dicot.paper.preparation import PreparedParts, Raw, each, prepare, raw_files
 
 TOY = LargeSet("toy", "https://a", "free", "nobody", "texts.", Sizes(3, 1, 1, 4, 2))
 

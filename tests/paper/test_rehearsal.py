@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
-from tests.commands import dicot
+from tests.commands import bench
 from tests.paper import test_harth, test_pamap2_arrays, test_skoda, test_sleep, test_wisdm2
 from tests.paper.test_paper_page import section, table
 from tests.signal_files import write_marks, write_wfdb
 
-from dicot.judge.bench.suites import SUITES
-from dicot.paper.numbers import LARGE
-from dicot.paper.preparation import Raw
-from dicot.paper.raw import READERS, movement, physiology
+from bench.paper.numbers import LARGE
+from bench.paper.preparation import Raw
+from bench.paper.raw import READERS, movement, physiology
+from bench.suites import SUITES
 
 NAMES = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")
 CHUNKS = 2  # of an ECG record, whose 72 are many for a rehearsal
@@ -67,7 +67,7 @@ def test_from_the_publishers_files_to_the_page(tmp_path, monkeypatch):
         raw = tmp_path / "raw" / name
         raw.mkdir(parents=True)
         RAW[name](raw)
-        said = dicot("data", "prepare", name, "--raw", raw)
+        said = bench("prepare", name, "--raw", raw)
         assert "instead of" in said  # the sizes are not the publisher's
     for name in ("large", "transfer"):
         make = SUITES[name]
@@ -75,7 +75,7 @@ def test_from_the_publishers_files_to_the_page(tmp_path, monkeypatch):
         monkeypatch.setitem(SUITES, name, few)
     shown = "table1,table5,table8"
     settings = [word for one in ("steps=1", "seeds=1", "workers=1") for word in ("--set", one)]
-    said = dicot("paper", "--run", "--only", shown, "--device", "cpu", *settings)
+    said = bench("paper", "--run", "--only", shown, "--device", "cpu", *settings)
     assert " 0 no data" in said and " 0 failed" in said and "wisdm2: " in said and "out/paper/report.html" in said
     text = Path("out/paper/report.md").read_text(encoding="utf-8")
     assert "6 of the paper's 6 large sets." in section(text, "table1") and "stand-in" not in section(text, "table1")
@@ -83,4 +83,4 @@ def test_from_the_publishers_files_to_the_page(tmp_path, monkeypatch):
     assert set(LARGE) < set(row) and all(cell[0].isdigit() for cell in (row[name].strip("*") for name in LARGE))
     assert "4 of the paper's 4 transfers." in section(text, "table5")
     assert "Not a result: 1 step," in text
-    assert " 0 to run" in dicot("paper", "--run", "--only", shown, "--device", "cpu", "--dry-run", *settings)
+    assert " 0 to run" in bench("paper", "--run", "--only", shown, "--device", "cpu", "--dry-run", *settings)

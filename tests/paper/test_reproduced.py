@@ -6,11 +6,11 @@ import pytest
 from tests.paper.records import CONTROLS, STAND_INS, everything, paper_markdown
 from tests.report.samples import record, several
 
-from dicot.judge.report.frame import frame
+from bench.paper.page import chosen, paper_parts
+from bench.paper.summary import AGAINST, AGREES, ELSEWHERE, OPEN, findings
+from bench.paper.tables import newest
+from bench.report.frame import frame
 from dicot.judge.report.page import render
-from dicot.paper.page import chosen, paper_parts
-from dicot.paper.summary import AGAINST, AGREES, ELSEWHERE, OPEN, findings
-from dicot.paper.tables import newest
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "paper" / "report.html"
 SETS = ("ACSF1", "Beef", "CBF", "Coffee", "Fish", "Wine", "Adiac", "Car")

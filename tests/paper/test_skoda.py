@@ -7,9 +7,9 @@ import pytest
 from scipy.io import savemat
 from sklearn.model_selection import train_test_split
 
-from dicot.paper.raw.movement import SKODA_GESTURES as GESTURES
-from dicot.paper.raw.movement import SKODA_VARIABLE as VARIABLE
-from dicot.paper.raw.movement import blocked, read_skoda, read_skoda_arm, shuffled
+from bench.paper.raw.movement import SKODA_GESTURES as GESTURES
+from bench.paper.raw.movement import SKODA_VARIABLE as VARIABLE
+from bench.paper.raw.movement import blocked, read_skoda, read_skoda_arm, shuffled
 
 RUNS = [(32, 400), (48, 260), (32, 149), (50, 150), (57, 49), (48, 260)]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.signal_files import write_edf, write_hypnogram
 
+from bench.datasets.standins import around_sleep
+from bench.paper.raw import prepare_by_name
+from bench.paper.raw.physiology import read_night
 from dicot.core.errors import InputError
 from dicot.data.datasets import load
-from dicot.data.datasets.standins import around_sleep
-from dicot.paper.raw import prepare_by_name
-from dicot.paper.raw.physiology import read_night
 
 EEG = "EEG Fpz-Cz"
 TRAIN = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9)

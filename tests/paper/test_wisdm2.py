@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dicot.paper.raw.movement import WISDM2_ACTIVITIES as ACTIVITIES
-from dicot.paper.raw.movement import read_wisdm2, read_wisdm2_log
+from bench.paper.raw.movement import WISDM2_ACTIVITIES as ACTIVITIES
+from bench.paper.raw.movement import read_wisdm2, read_wisdm2_log
 
 NAME = "WISDM_at_v2.0_raw.txt"
 Row = tuple[int, str, float, float, float]

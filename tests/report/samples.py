@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dicot.judge.bench.ledger import write_table
+from bench.ledger import write_table
 from dicot.judge.result import Result, canonical, key_of
 
 METHODS = ("dicot", "catt", "ts2vec")

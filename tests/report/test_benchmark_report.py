@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from tests.report.samples import SUITES, failed, several
 
-from dicot.judge.report.benchmark import narrowed, write_report
-from dicot.judge.report.frame import frame
-from dicot.paper import reports
-from dicot.paper.reports import of_the_papers_lines
+from bench.paper import reports
+from bench.paper.reports import of_the_papers_lines
+from bench.report.benchmark import narrowed, write_report
+from bench.report.frame import frame
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
 

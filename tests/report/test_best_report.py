@@ -7,9 +7,9 @@ from statistics import fmean
 import pytest
 from tests.report.samples import failed, record
 
-from dicot.judge.report.benchmark import Request
-from dicot.judge.report.best import SHORT_ROWS, gains, short_table
-from dicot.judge.report.frame import frame, latest
+from bench.report.benchmark import Request
+from bench.report.best import SHORT_ROWS, gains, short_table
+from bench.report.frame import frame, latest
 
 CONTENDERS = (
     "instant",

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.report.samples import record
 
-from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.report.benchmark import Request, decision_parts, write_report
-from dicot.judge.report.frame import frame
-from dicot.judge.report.page import to_document
+from bench.datasets.names import DEVELOPMENT
+from bench.report.benchmark import Request, decision_parts, write_report
+from bench.report.frame import frame
+from bench.report.pages import to_document
 
 SETS = ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")
 LEVELS = {"dicot": 80.0, "calibrated": 70.0, "random": 60.0, "minirocket": 75.0}

@@ -5,16 +5,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from dicot.judge.report.figures import (
-    PER_CLASS,
-    class_series,
-    confusion,
-    critical_difference,
-    loss_curve,
-    map_panels,
-    time_scatter,
-)
-from dicot.paper.drawings import power_curves, reference_curves, sub_blocks
+from bench.paper.drawings import power_curves, reference_curves, sub_blocks
+from bench.report.figures import critical_difference, time_scatter
+from dicot.judge.report.figures import PER_CLASS, class_series, confusion, loss_curve, map_panels
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))

@@ -3,12 +3,12 @@
 import os
 
 import pytest
-from tests.commands import dicot
+from tests.commands import bench
 from tests.report.samples import SUITES, write_csv
 
-from dicot.judge.report.benchmark import write_report
-from dicot.judge.report.frame import frame
-from dicot.judge.report.page import folder_name, slug
+from bench.report.benchmark import write_report
+from bench.report.frame import frame
+from bench.report.pages import folder_name, slug
 
 EVIL = ("x/../../../stolen", "/tmp/stolen", "é" * 300, "a\0b")
 
@@ -40,7 +40,7 @@ def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeyp
     suites = ("../../stolen", "ucr", "u/r")
     write_csv(work / "all.csv", [{**r, "suite": name} for name in suites for r in SUITES["batch_scaling"]])
     for name in suites:
-        dicot("report", name, "--records", "all.csv")
+        bench("report", name, "--records", "all.csv")
     written = everything(tmp_path) - {"a/work/all.csv"}
     assert {os.path.dirname(os.path.dirname(path)) for path in written} == {"a/work/out"}
     folders = {os.path.basename(os.path.dirname(path)) for path in written}

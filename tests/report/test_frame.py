@@ -3,7 +3,8 @@
 import numpy as np
 from tests.report.samples import failed, record, several
 
-from dicot.judge.report.frame import by_data_set, frame, latest, means, natural, note, placed, seed_averages
+from bench.report.frame import by_data_set, frame, latest, means, note, placed, seed_averages
+from dicot.judge.report.frame import natural
 
 
 def test_lines_have_their_usual_order_and_columns_a_natural_one():

@@ -5,12 +5,12 @@ import re
 import pytest
 from tests.report.samples import CONTROLS, several
 
+from bench.paper import reports
+from bench.report.benchmark import write_report
+from bench.report.frame import by_data_set, frame
+from bench.report.scores import block_of, data_set_table, standing_table, standings
 from dicot.judge.protocols import PROTOCOLS, Metric, Protocol
-from dicot.judge.report.benchmark import write_report
-from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.scores import block_of, data_set_table, standing_table, standings
 from dicot.judge.report.tables import BEST
-from dicot.paper import reports
 
 SETS = ("my data", "<b>yours</b>", "third")
 ERRORS = {"toy": 1.0, "dicot": 2.0, "random": 9.0, "calibrated": 4.0}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.report.samples import record, several
 
-from dicot.judge.report.benchmark import Request
-from dicot.judge.report.frame import by_data_set, frame
-from dicot.judge.report.scores import baseline_line, baseline_table, block_of, fit_times, standing_table, standings
-from dicot.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
+from bench.paper.numbers import FOREST, NAMES, TABLES, paper_tables, printed
+from bench.report.benchmark import Request
+from bench.report.frame import by_data_set, frame
+from bench.report.scores import baseline_line, baseline_table, block_of, fit_times, standing_table, standings
 
 
 def runs(rows, *metrics):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from dicot.judge.report.stats import (
+from bench.report.stats import (
     average_ranks,
     cliques,
     friedman,

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.commands import dicot
+from tests.commands import bench
 from tests.report.samples import ARCHIVE, SUITES, write_csv
 
+from bench.paper.numbers import paper_tables
+from bench.paper.reports import summary_markdown, with_summary
+from bench.report.frame import frame
 from dicot.core.errors import InputError
-from dicot.judge.report.frame import frame
-from dicot.paper.numbers import paper_tables
-from dicot.paper.reports import summary_markdown, with_summary
 
 ROWS = [*SUITES["ucr"], *SUITES["uea"]]
-BEGIN, END = "<!-- dicot report: begin -->", "<!-- dicot report: end -->"
+BEGIN, END = "<!-- bench report: begin -->", "<!-- bench report: end -->"
 
 
 def test_the_summary_is_table_two_and_depends_on_the_records_alone():
@@ -36,18 +36,18 @@ def test_the_block_is_replaced_and_nothing_else():
 
 
 def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["dicot", "report", "uea"])
+    monkeypatch.setattr(sys, "argv", ["bench", "report", "uea"])
     write_csv(tmp_path / "all.csv", ROWS)
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
     call = ["report", "ucr,uea", "--records", tmp_path / "all.csv", "--into", readme]
     with pytest.raises(InputError, match="out of date"):
-        dicot(*call, "--check")
-    assert "Wrote the summary" in dicot(*call)
-    assert "is up to date" in dicot(*call, "--check")
-    said = dicot("report", "uea", "--records", tmp_path / "all.csv", "--out", tmp_path / "uea", "--against-paper")
+        bench(*call, "--check")
+    assert "Wrote the summary" in bench(*call)
+    assert "is up to date" in bench(*call, "--check")
+    said = bench("report", "uea", "--records", tmp_path / "all.csv", "--out", tmp_path / "uea", "--against-paper")
     assert f"{tmp_path / 'uea' / 'report.html'}" in said
-    assert "command: dicot report uea" in (tmp_path / "uea" / "report.md").read_text(encoding="utf-8")
+    assert "command: python -m bench report uea" in (tmp_path / "uea" / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -58,4 +58,4 @@ def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
 def test_the_tables_on_pages_are_those_of_the_published_results(suites, folder, page):
     root = Path(__file__).resolve().parents[2]
     call = ["report", suites, "--records", root / folder, "--into", root / page]
-    assert "is up to date" in dicot(*call, "--check")
+    assert "is up to date" in bench(*call, "--check")

@@ -5,10 +5,11 @@ from statistics import stdev
 
 from tests.report.samples import ARCHIVE, CONTROLS, record, several
 
-from dicot.judge.report.frame import by_data_set, frame
+from bench.paper.reports import average_table
+from bench.report.frame import by_data_set, frame
+from bench.report.pages import to_markdown
 from dicot.judge.report.scores import comparison, evaluation_table
-from dicot.judge.report.tables import BEST, signed, text_table, to_markdown
-from dicot.paper.reports import average_table
+from dicot.judge.report.tables import BEST, signed, text_table
 
 
 def score(contender, value, protocol="linear", metric="accuracy", seed=1, error=None, draw=1):

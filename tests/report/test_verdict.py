@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from bench.report.frame import frame
 from dicot.judge.protocols import PROTOCOLS, Metric
-from dicot.judge.report.frame import frame
 from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise
 from dicot.judge.report.verdict import Ranking, Trial, verdict, verdict_table
 

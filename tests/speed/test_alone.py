@@ -12,13 +12,13 @@ from benchmarks.tables import as_csv
 from benchmarks.timing.walk import SEED, timing, walk
 from tests.paper.records import everything, paper_markdown
 
+from bench.paper import times
+from bench.paper.summary import _speed
+from bench.report.frame import frame
 from dicot import pretrain
 from dicot.core.errors import InputError
-from dicot.judge.report.frame import frame
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.paper import times
-from dicot.paper.summary import _speed
 from dicot.train.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[2]

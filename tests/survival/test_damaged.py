@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat, wavfile
 
+from bench.ledger import Ledger
 from dicot import (
     Corpus,
     EmbeddingIndex,
@@ -24,7 +25,6 @@ from dicot import (
     load,
 )
 from dicot.core.errors import DicotError
-from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.model.fewlabels import Head

@@ -18,17 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.judge.bench.ledger import Ledger
+from bench.ledger import Ledger
 from tests.commands import dicot
 
 KILLS = int(os.environ.get("DICOT_KILLS", "2"))
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["--method", "dicot", "--set", "encoder=fcn", "--set", "dim=8", "--device", "cpu"]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
 
 
 def start(words: list[object]) -> "subprocess.Popen[bytes]":
-    code = [sys.executable, "-c", "from dicot.cli import main; main()"]
-    return subprocess.Popen([*code, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    module = "dicot"
+    if words[0] == "bench":
+        module, words = "bench", words[1:]
+    command = [sys.executable, "-m", module, *map(str, words)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def finish(words: list[object]) -> float:

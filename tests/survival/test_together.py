@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.ledger import Ledger
 from dicot.core.errors import OutputError
-from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
 from dicot.store.search import EmbeddingIndex

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dicot.cli.bench import bench
 from dicot.cli.classify import classify
 from dicot.cli.commands import command
 from dicot.cli.corpus import corpus
@@ -23,14 +22,12 @@ from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
-from dicot.cli.listing import data, list_names
+from dicot.cli.listing import list_names
 from dicot.cli.monitor import monitor
 from dicot.cli.options import warn
 from dicot.cli.outliers import outliers
-from dicot.cli.paper import paper
 from dicot.cli.predict import predict
 from dicot.cli.pretrain import pretrain
-from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.cli.segment import segment
 from dicot.cli.stream import stream
@@ -41,12 +38,26 @@ from dicot.core.errors import DicotError, DicotWarning, LostWorkerError, WrongCa
 from dicot.core.processes.launcher import find_place, is_launched
 from dicot.core.storage import cannot_use, check_platform
 
+# Commands of earlier releases that are run from a clone of the repository now.
+MOVED = {
+    "bench": "python -m bench run",
+    "report": "python -m bench report",
+    "paper": "python -m bench paper",
+    "data": "python -m bench",
+}
+
 
 class Commands(TyperGroup):
     """All commands; Ctrl-C ends each with a sentence, where typer itself says nothing.
 
     Where the program behind `|` reads no more, they end without one, as other programs do.
     """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        moved = MOVED.get(args[0])
+        if moved is not None and self.get_command(ctx, args[0]) is None:
+            raise WrongCallError(f"`dicot {args[0]}` is `{moved}` now, in a clone of the repository.")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -80,12 +91,10 @@ app = typer.Typer(
 for function in (pretrain, embed, evaluate, inspect, search, outliers, events, segment, why):
     command(app)(function)
 app.add_typer(label, name="label")
-for function in (classify, predict, stream, monitor, export, explore, report, paper):
+for function in (classify, predict, stream, monitor, export, explore):
     command(app)(function)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")
-app.add_typer(bench, name="bench")
-app.add_typer(data, name="data")
 app.add_typer(vectors, name="vectors")
 
 
@@ -124,11 +133,11 @@ def plain_warnings() -> Iterator[None]:
         yield
 
 
-def main() -> None:
+def main(commands: typer.Typer = app) -> None:
     """Run a command; what its exit code means stands in exitcodes.py."""
     try:
         check_platform()
-        app()
+        commands()
     except LostWorkerError as error:
         if is_launched():
             sys.exit(LOST_PROCESS)

@@ -1,7 +1,6 @@
-"""dicot list: every registry, one line per entry. dicot data: large sets from their publishers' files."""
+"""dicot list: every registry, one line per entry."""
 
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
 
     from dicot.data.datasets import Card
 
-data = typer.Typer(help="Data sets that are made from their publishers' files.", no_args_is_help=True)
-KINDS = ("models", "methods", "presets", "controls", "encoders", "poolings", "protocols", "datasets", "suites")
+KINDS = ("models", "methods", "presets", "controls", "encoders", "poolings", "protocols", "datasets")
 
 
 def _entries(kind: str) -> "Iterable[tuple[str, str]]":
@@ -39,11 +37,11 @@ def _entries(kind: str) -> "Iterable[tuple[str, str]]":
             from dicot.judge.classical import CLASSICAL
             from dicot.model.controls import CONTROLS
 
-            return _first_lines({**CONTROLS, **CLASSICAL})
+            return first_lines({**CONTROLS, **CLASSICAL})
         case "encoders":
             from dicot.nets.encoders import ENCODERS
 
-            return _first_lines(ENCODERS)
+            return first_lines(ENCODERS)
         case "poolings":
             from dicot.model.embedding import POOLINGS
 
@@ -52,16 +50,11 @@ def _entries(kind: str) -> "Iterable[tuple[str, str]]":
             from dicot.judge.protocols import every_protocol
 
             return [(name, make().description) for name, make in every_protocol().items()]
-        case "datasets":
-            return _datasets()
         case _:
-            from dicot.judge.bench.suites import SUITES
-            from dicot.paper import suites  # noqa: F401  (adds the paper's)
-
-            return _first_lines(SUITES)
+            return _datasets()
 
 
-def _first_lines(registry: "Mapping[str, Any]") -> list[tuple[str, str]]:
+def first_lines(registry: "Mapping[str, Any]") -> list[tuple[str, str]]:
     return [(name, next(iter((one.__doc__ or "").splitlines()), "")) for name, one in registry.items()]
 
 
@@ -70,7 +63,7 @@ def _datasets() -> list[tuple[str, str]]:
     from dicot.data.datasets import DATASETS, on_hand
 
     cards, damaged = on_hand()
-    lines = {card.name: f"{card.family or '-':10} {_sizes(card)}" for card in cards}
+    lines = {card.name: f"{card.family or '-':10} {sizes_text(card)}" for card in cards}
     for name, dataset in DATASETS.items():
         if name in damaged or (name not in lines and not dataset.is_here()):
             why = f"damaged: {damaged[name]}" if name in damaged else "not here"
@@ -124,7 +117,7 @@ def _check(name: str | None) -> None:
             bar.update(done, one)
             try:
                 card = check(one)
-                typer.echo(f"{card.name:32} {_sizes(card)}, fingerprint {card.fingerprint}")
+                typer.echo(f"{card.name:32} {sizes_text(card)}, fingerprint {card.fingerprint}")
             except DicotError as error:
                 if name is not None:
                     raise
@@ -134,31 +127,7 @@ def _check(name: str | None) -> None:
         raise InputError(f"{wrong} of {len(names)} data sets are not as they should be.")
 
 
-@data.callback()
-def root() -> None:
-    """Data sets that are made from their publishers' files; `dicot list datasets NAME` says where these are."""
-
-
-@data.command()
-def prepare(
-    name: Annotated[str, typer.Argument(help="A name from `dicot list datasets`.")],
-    raw: Annotated[Path, typer.Option(help="The folder with the publisher's files.")],
-    out: Annotated[Path | None, typer.Option(help="Data folder; default: DICOT_DATA, or the cache.")] = None,
-    set_: opt.Set = None,
-) -> None:
-    """Make a large data set from its publisher's files."""
-    from dicot.paper.raw import prepare_by_name
-
-    said = opt.Settings(set_)
-    card = prepare_by_name(name, raw, out=out, settings=said.take(*said.texts) or None)
-    typer.echo(f"{card.name}: {_sizes(card)} (fingerprint {card.fingerprint})")
-    for note in card.notes:
-        typer.echo(f"Note: {note}")
-    if out is not None:
-        typer.echo(f"To load it by name, set DICOT_DATA={out}")
-
-
-def _sizes(card: "Card") -> str:
+def sizes_text(card: "Card") -> str:
     return (
         f"{card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
         f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes"

@@ -216,7 +216,9 @@ def read_maps(path: Path) -> Maps:
     """Read what `write_maps` wrote, checked."""
     arrays = load_npz(path)
     if absent := [name for name in FACTS if name not in arrays]:
-        raise InputError(f"{path} is no file of maps: {', '.join(absent)} is missing. `dicot paper --run` writes one.")
+        raise InputError(
+            f"{path} is no file of maps: {', '.join(absent)} is missing. `python -m bench paper --run` writes one."
+        )
     labels, data_set, mark, seed, steps, titles = (arrays.pop(name) for name in FACTS)
     fit = {points.shape for points in arrays.values()} <= {(*labels.shape, 2)} and titles.shape == (len(arrays),)
     plain = all(points.dtype == np.float32 and np.isfinite(points).all() for points in arrays.values())

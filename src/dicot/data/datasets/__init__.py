@@ -11,14 +11,10 @@ from dicot.data.datasets.base import DataSet as DataSet
 from dicot.data.datasets.base import OnHand as OnHand
 from dicot.data.datasets.base import Registry, Synthetic
 from dicot.data.datasets.base import fingerprint as fingerprint
-from dicot.data.datasets.large import LARGE_SETS, prepared_folders
-from dicot.data.datasets.standins import STAND_INS
 from dicot.data.readers import Content
 from dicot.data.splits import read_parts, read_split
 
-DATASETS = Registry(
-    [*LARGE_SETS, *STAND_INS, Synthetic(), *archive_sets()], discover=(prepared_folders, discovered_archives)
-)
+DATASETS = Registry([Synthetic(), *archive_sets()], discover=[discovered_archives])
 
 
 def load(name_or_path: str | Path, **options: Any) -> Split:
@@ -86,29 +82,9 @@ def is_here(name: str) -> bool:
     return (known := DATASETS.get(name)) is not None and known.is_here()
 
 
-def stand_ins(name: str) -> list[str]:
-    """Name the data sets on this machine that stand in for this one, or for the set that it is a version of."""
-    return [one.name for one in STAND_INS if f"{name}-".startswith(f"{one.stands_in_for}-") and one.is_here()]
-
-
-def stands_in_for(name: str) -> str:
-    """Name the set of the paper in whose place a registered set is used; empty for any other."""
-    return known.stands_in_for if (known := DATASETS.registered(name)) else ""
-
-
 def spelled(name: str) -> str:
     """Return the usual spelling of a registered name in any capitalisation; anything else as it is."""
     return known.name if (known := DATASETS.registered(name)) else name
-
-
-def transfer_channels(name: str, authors: bool = False) -> tuple[int, ...]:
-    """Return the channels of the sensor that a registered set shares with others; empty where none are known.
-
-    `authors` takes those of the authors' code where they differ (D-50).
-    """
-    known = DATASETS.registered(name)
-    theirs: tuple[int, ...] = getattr(known, "paper_transfer_channels", ()) if authors else ()
-    return theirs or (known.transfer_channels if known else ())
 
 
 def paper_subset_seed(name: str) -> int | None:

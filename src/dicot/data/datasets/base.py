@@ -1,12 +1,9 @@
 """What a data set is: an object with a name, a Card (facts that cost nothing to read) and a Split (its cases)."""
 
 import hashlib
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, MutableMapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple, Unpack, final
 
 import numpy as np
@@ -98,16 +95,6 @@ class DataSet(ABC):
         return replace(self.card(), fingerprint=fingerprint(split))
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("sets.toml").read_text(encoding="utf-8"))
-
-
-def declared(name: str) -> dict[str, Any]:
-    """Return what sets.toml says of a set, as arguments of its class."""
-    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in _DECLARED[name].items()}
-    sizes = {key: Sizes(**_DECLARED[name][key]) for key in ("sizes", "stated") if key in plain}
-    return {"name": name, **plain, **sizes}
-
-
 def fingerprint(split: Split) -> str:
     """Return 16 hex digits that change with any value, label or group of either part."""
     digest = hashlib.sha256()
@@ -151,7 +138,7 @@ class Registry(MutableMapping[str, DataSet]):
 
     def __init__(self, sets: Iterable[DataSet], discover: Sequence[Callable[[], Iterable[DataSet]]] = ()) -> None:
         self._registered = {one.name.lower(): one for one in sets}
-        self._discover = discover
+        self.discover = list(discover)
 
     def __getitem__(self, name: str) -> DataSet:
         known = self.registered(name)
@@ -206,33 +193,7 @@ class Registry(MutableMapping[str, DataSet]):
         return {one.name: one for one in sets.values()}
 
     def _discovered(self) -> Iterator[DataSet]:
-        return (one for look in self._discover for one in look())
-
-
-def runs(*columns: Array) -> list[slice]:
-    """Return the longest stretches of time steps in which none of the columns (T,) changes."""
-    changed = np.zeros(len(columns[0]) - 1, dtype=bool)
-    for column in columns:
-        changed |= column[1:] != column[:-1]
-    edges = [0, *(np.flatnonzero(changed) + 1).tolist(), len(columns[0])]
-    return [slice(start, stop) for start, stop in pairwise(edges)]
-
-
-def cut(
-    x: Array, y: Array, group: Array, length: int, stride: int, *, inside: Sequence[slice] | None = None, name: str
-) -> Windows:
-    """Cut x (C, T) into windows inside of stretches; label and group are the most frequent, of several the smallest."""
-    stretches = [slice(0, len(y))] if inside is None else inside
-    long = [part for part in stretches if part.stop - part.start >= length]
-    labels, groups = ([column[part] for part in long] for column in (y, group))
-    windows = Windows.from_array([x[:, part] for part in long], labels, group=groups, window=length, stride=stride)
-    return Windows(windows.x, windows.y, windows.group, name)
-
-
-def majority(labels: Array, starts: Array, length: int) -> Array:
-    """Return the most frequent label, -1 or above, of each window; of several the smallest."""
-    counts = [np.bincount(labels[at : at + length] + 1) for at in starts]
-    return np.array([count.argmax() - 1 for count in counts], dtype=np.int64)
+        return (one for look in self.discover for one in look())
 
 
 N, T, CLASSES = 90, 64, 3  # cases of each part, time steps, classes

@@ -14,7 +14,6 @@ from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
 from dicot.data import Split
 from dicot.data.collection import labelled_cases
-from dicot.judge.bench.ledger import write_table
 from dicot.judge.evaluation import Evaluation
 from dicot.judge.evaluation.run import embed_labelled
 from dicot.judge.protocols import Features, every_protocol
@@ -23,6 +22,7 @@ from dicot.judge.protocols.embeddings import fit_linear
 from dicot.judge.report.figures import SERIES, class_series, confusion, loss_curve, map_panels
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
+from dicot.judge.report.scorefile import write_scores
 from dicot.judge.report.scores import evaluation_table
 from dicot.judge.report.tables import Table, text_table
 from dicot.judge.report.verdict import Trial, Verdict, verdict_table
@@ -51,7 +51,7 @@ def write_evaluation(
 
     `steps` are what to do next, as (why, command). `contenders` says what each is, `classes` what labels are called.
     """
-    write_table(out / "scores.csv", result.results)
+    write_scores(out / "scores.csv", result.results)
     yield out / "scores.csv"
     if (error := result.error(hero)) is not None:
         raise InputError(f"{hero} failed, so there is no report: {error}")

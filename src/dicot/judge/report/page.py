@@ -1,27 +1,22 @@
-"""Reports as files: the parts of a report as a page, as Markdown and as figures; and a page of drawn windows."""
+"""Pages: the parts of a report with their figures, and a page of drawn windows."""
 
-import hashlib
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dicot.core.errors import need_extra
 from dicot.core.progress import Bar
-from dicot.core.storage import write_atomic
 from dicot.data.cases import Array
 from dicot.data.inspection import extreme_places
-from dicot.judge.report.tables import LONG_TEXT, Table, markdown_text, to_markdown
+from dicot.judge.report.tables import LONG_TEXT, Table
 
 Facts = Mapping[str, object]  # of a run: version, seed, command ...
 Steps = Sequence[tuple[str, str]]  # why, and the command
 
-LONGEST = 80  # bytes of a slug, so that a prefix and a suffix have room in the 255 of a file name
 WIDTH, STRIP, SPACE = 320, 54, 6  # of a drawn window, of a channel in it and between two, in units of the drawing
 MOST_POINTS = 640  # of a line; longer ones are drawn by the least and the greatest value of each stretch
 
@@ -70,44 +65,18 @@ def drawn(parts: Iterable[Part], *, named_only: bool = False) -> list[Part]:
     return out
 
 
-def write_pages(folder: Path, title: str, parts: Iterable[Part], facts: Facts, banner: str = "") -> list[Path]:
-    """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
-    need_packages()
-    shown = drawn(parts)
-    texts = {"report.html": render(title, shown, facts, banner), "report.md": to_document(title, facts, banner, shown)}
-    texts |= {f"{name}.svg": svg for part in shown for name, svg in part.drawings.items()}
-    for name, text in texts.items():
-        write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
-
-
 def render(title: str, parts: Sequence[Part], facts: Facts, banner: str = "", steps: Steps = ()) -> str:
     """Make the page: title, a warning if there is one, the facts, the parts.
 
     A page with an opening begins with that and with `steps` to go on with; its facts come last.
     """
-    own, rest = _opening(parts)
+    own, rest = split_opening(parts)
     shown = {"title": title, "opening": own, "parts": rest, "facts": facts, "banner": banner, "steps": steps}
     return _filled("page.html", **shown, long_text=LONG_TEXT)
 
 
-def to_document(title: str, facts: Facts, banner: str, parts: Sequence[Part]) -> str:
-    """Write Markdown; figures are files beside it."""
-    opening, rest = _opening(parts)
-    lines = [f"# {markdown_text(title)}", ""]
-    lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
-    lines += [line for text in opening for line in (markdown_text(text), "")]
-    lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
-    for part in rest:
-        lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
-        lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
-        lines += [to_markdown(part.table)] if part.table is not None else []
-        lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
-        lines += [markdown_text(part.text)] if part.text else []
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _opening(parts: Sequence[Part]) -> tuple[Sequence[str], Sequence[Part]]:
+def split_opening(parts: Sequence[Part]) -> tuple[Sequence[str], Sequence[Part]]:
+    """Return the paragraphs that a report begins with, and its other parts."""
     return (parts[0].lead, parts[1:]) if parts and not parts[0].title else ((), parts)
 
 
@@ -125,20 +94,6 @@ def _code(text: str) -> str:
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def slug(text: str) -> str:
-    """Letters, digits, - and _ of a text, never empty: a file name that stays in its folder."""
-    plain = "".join(c if c.isalnum() or c in "-_" else " " for c in unicodedata.normalize("NFKC", text))
-    words = [word.strip("-") for word in plain.split()]
-    cut = "-".join(filter(None, words)).encode()[:LONGEST].decode(errors="ignore")
-    return cut.strip("-") or "unnamed"
-
-
-def folder_name(text: str) -> str:
-    """The text itself where it can be a folder's name, otherwise its slug and a hash, which no other text has."""
-    plain = slug(text)
-    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""A table of text and its looks: terminal, Markdown, and what a page needs to show it."""
+"""A table of text and its looks: in a terminal, and what a page needs to show it."""
 
 import math
 import re
@@ -16,7 +16,6 @@ STYLES = {BEST: "bold", FAILED: "red", ABSENT: "red", "": ""}
 TIE = " (tie)"
 NUMBER = re.compile(r"[-+±]?\s?\d(.*[^.])?$")  # a cell that is aligned to the right, and no sentence
 LONG_TEXT = 40  # letters from which a cell may break into lines
-MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": " "})
 
 
 class Cell(NamedTuple):
@@ -102,20 +101,3 @@ def to_rich(table: Table) -> rich.table.Table:
     for name, row in table.rows():
         out.add_row(rich.text.Text(name), *(rich.text.Text(text, STYLES[look]) for text, look in row))
     return out
-
-
-def markdown_text(text: str) -> str:
-    """Escape a text for Markdown, also inside a table."""
-    return text.translate(MARKDOWN)
-
-
-def to_markdown(table: Table) -> str:
-    """Write a pipe table followed by the note."""
-
-    def shown(text: str, look: str) -> str:
-        text, tie = markdown_text(text.removesuffix(TIE)), TIE if text.endswith(TIE) else ""
-        return f"**{text}**{tie}" if look == BEST else text + tie
-
-    body = [[markdown_text(name), *(shown(*cell) for cell in row)] for name, row in table.rows()]
-    head = [[table.corner, *map(markdown_text, table.columns)], ["---", *["---:"] * len(table.columns)]]
-    return "\n".join([*(f"| {' | '.join(row)} |" for row in head + body), "", markdown_text(table.note), ""])

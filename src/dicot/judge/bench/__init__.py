@@ -1,1 +1,0 @@
-"""The benchmark: jobs, suites, the ledger they are recorded in, and what runs them."""
