@@ -153,12 +153,13 @@ def embed_recorded(
     from dicot.store.embedding import embed_recordings
 
     data = source.data
+    recordings = data if source.files is None else source.files
     how |= {"append": append, "allowance": source.allowance}
     if embedder is None:
-        done = embed_recordings(None, "", out, data, source.options, **how)
+        done = embed_recordings(None, "", out, recordings, source.options, **how)
     else:
         how["model_at"] = place_of(model)
-        done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), **how)
+        done = embed_recordings(embedder.transform, hash_of(model), out, recordings, source.as_fitted(embedder), **how)
     show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")

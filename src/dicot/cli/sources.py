@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from dicot.data import Split, Windows
     from dicot.data.allowance import Allowance
+    from dicot.data.folders import RecordingFiles
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.folder import Corpus
@@ -46,6 +47,7 @@ class DataSource:
     options: dict[str, Any] = field(default_factory=dict)  # fields of a Reading; of cases those that are no policy
     scale: str | None = None  # of a fit
     allowance: "Allowance | None" = None  # what may be left out of recordings; None: nothing
+    files: "RecordingFiles | None" = None  # of recordings, as far as they were read to suggest windows
 
     @property
     def recorded(self) -> bool:
@@ -94,10 +96,12 @@ def find_source(
     `allowance` says what may be left out of recordings.
     """
     from dicot.data.datasets import is_path
+    from dicot.data.folders import RecordingFiles
     from dicot.data.readers import known_suffixes
     from dicot.data.reading import read_toml, suffix_of, toml_of
 
     said, scale = dict(said), said.get("scale")
+    files: RecordingFiles | None = None
     said.pop("scale", None)
     corpus = corpus_at(data)
     if corpus is not None:
@@ -117,7 +121,8 @@ def find_source(
             typer.echo(f"Windows of {usual} time steps, as the model was fitted on")
             said["window"] = usual
         else:
-            said |= _suggested(data, said | kept)
+            files = RecordingFiles(data)
+            said |= _suggested(files, data, said | kept)
     if "window" in (said | kept):
         if refused := sorted(said.keys() & set(CASES)):
             raise WrongCallError(
@@ -127,7 +132,7 @@ def find_source(
             typer.echo(f"Options of {path}: {', '.join(kept)}")
         scale = kept.pop("scale", None) if scale is None else scale
         say_table(data, {**kept, **said})
-        return DataSource(data, None, {**kept, **said}, scale, allowance)
+        return DataSource(data, None, {**kept, **said}, scale, allowance, files)
     if kept:
         raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
     if refused := sorted(said.keys() & set(CUTTING)):
@@ -147,7 +152,7 @@ def _as_before(vectors: Path) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in (*CASES, "scale")}
 
 
-def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
+def _suggested(files: "RecordingFiles", data: str, said: dict[str, Any]) -> dict[str, Any]:
     """Choose windows and what else is needed to cut recordings, as `dicot inspect` suggests it, and say why."""
     from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.kinds import problem_sentences, sort_by_kind
@@ -155,7 +160,7 @@ def _suggested(data: str, said: dict[str, Any]) -> dict[str, Any]:
     from dicot.data.tags import find_table
 
     looked = Reading(**{name: value for name, value in said.items() if name in LOOKED_AT})
-    kinds = sort_by_kind(inspect_recordings(data, looked))
+    kinds = sort_by_kind(inspect_recordings(files, looked))
     readable = kinds.readable
     if not readable:
         raise InputError(" ".join(problem_sentences(kinds.unreadable)))

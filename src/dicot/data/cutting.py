@@ -112,12 +112,14 @@ class Outline(NamedTuple):
     misplaced: tuple[Misplaced, ...] = ()  # those of them that do not lie in the recordings of the file
     lacking: tuple[str, ...] = ()  # columns that were named and that its file has not
     columns: tuple[str, ...] = ()  # of its file, where it lacks one
+    has_missing: bool = False  # values
 
 
 def outline_of(recording: Recording, reading: Reading) -> Outline:
     """Return what other recordings must agree with; missing values are refused where the reading says so."""
     lost = np.isnan(recording.values)
-    if reading.missing == "error" and lost.any():
+    has_missing = bool(lost.any())
+    if reading.missing == "error" and has_missing:
         channel = int(np.argmax(lost.any(axis=1)))
         raise InputError(
             f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
@@ -146,6 +148,7 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
         misplaced=recording.misplaced,
         lacking=recording.lacking,
         columns=recording.columns,
+        has_missing=has_missing,
     )
 
 

@@ -1,4 +1,4 @@
-"""Folders of recordings: which files they are, how they are called, and which of them dicot wrote itself."""
+"""Folders of recordings: their files by name, each read once, and which of them dicot itself wrote."""
 
 import glob
 import os
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 from dicot.core.errors import DicotError, DicotWarning, InputError, listed
 from dicot.data.devices import joined_files
@@ -17,9 +17,7 @@ from dicot.data.reading import Reading, Source, before_pattern
 from dicot.data.reading import stem_of as stem_of
 from dicot.data.reading import suffix_of as suffix_of
 from dicot.data.recording import Recording
-from dicot.data.tables import (
-    open_parquet,
-)
+from dicot.data.tables import open_parquet
 from dicot.data.tags import NOTHING, Tag, tables_near, tags_of
 
 
@@ -142,7 +140,84 @@ def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Pa
 
 def read_named(file: Path, name: str, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
     """Read the recordings of a file, named after `name`; a group that follows the file's own name stays."""
-    return [replace(one, name=name + one.name.removeprefix(stem_of(file))) for one in read_file(file, reading, tag)]
+    return _called(read_file(file, reading, tag), name, file)
+
+
+def _called(recordings: list[Recording], name: str, file: Path) -> list[Recording]:
+    stem = stem_of(file)
+    if name == stem:
+        return recordings
+    return [replace(recording, name=name + recording.name.removeprefix(stem)) for recording in recordings]
+
+
+KEPT_BYTES = 2**28
+# What a file is read by, beside its channels. Everything else is done with the recordings later.
+_READ_BY = ("time", "unit", "label", "group", "duplicates", "gap", "ignore", "join", "names", "table", "table_unit")
+
+
+@final
+class RecordingFiles:
+    """The recordings of a source, whose files a command lists once and reads once.
+
+    What looks at them, what suggests windows and what cuts them share one of these. Recordings are kept while there is
+    room, by default 256 MiB for all of them; those of other files are read again when they are cut.
+    """
+
+    def __init__(self, source: Source, room: float = KEPT_BYTES) -> None:
+        self.source = source
+        self._room = room
+        self._named: dict[tuple[str | None, ...], dict[str, Path]] = {}
+        self._kept: dict[str, tuple[Reading, list[Recording]]] = {}
+
+    @classmethod
+    def of(cls, source: "Source | RecordingFiles", room: float = KEPT_BYTES) -> "RecordingFiles":
+        """Return what was made before, or the files of a source."""
+        return source if isinstance(source, RecordingFiles) else cls(source, room)
+
+    def named(self, reading: Reading) -> dict[str, Path]:
+        """Return the files by name; of those that are joined from several devices the file of the first."""
+        listed_by = (reading.table, reading.names, reading.join)
+        if listed_by not in self._named:
+            self._named[listed_by] = files_to_read(self.source, reading)
+        return self._named[listed_by]
+
+    def tags(self, reading: Reading) -> dict[str, Tag]:
+        """Return what names and a table say of each file."""
+        return tags_of(self.source, self.named(reading), reading)
+
+    def read(self, name: str, reading: Reading, tag: Tag = NOTHING) -> list[Recording]:
+        """Return the recordings of a file."""
+        if name in self._kept:
+            read_by, recordings = self._kept[name]
+            if _reads_the_same(reading, read_by, recordings):
+                return recordings
+        recordings = read_named(self.named(reading)[name], name, reading, tag)
+        if name in self._kept:
+            self._room += sum(map(_size, self._kept.pop(name)[1]))
+        size = sum(map(_size, recordings))
+        if size <= self._room:
+            self._room -= size
+            self._kept[name] = reading, recordings
+        return recordings
+
+
+def _reads_the_same(reading: Reading, before: Reading, recordings: list[Recording]) -> bool:
+    """Tell whether a reading would give the recordings that another one gave."""
+    if any(getattr(reading, option) != getattr(before, option) for option in _READ_BY):
+        return False
+    # A rate that is said is that of a grid for joined devices, and of the time steps that a table of labels counts.
+    if reading.rate != before.rate and (reading.join is not None or reading.table_unit == "steps"):
+        return False
+    if reading.channels == before.channels:
+        return True
+    # All channels by name are read as all of them that nobody named.
+    names = set(reading.channels or ())
+    return before.channels is None and all(names == set(recording.channels) for recording in recordings)
+
+
+def _size(recording: Recording) -> int:
+    """Return the bytes of values and time stamps."""
+    return recording.values.nbytes + 8 * recording.n_times
 
 
 def read_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Recording]:

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, SettingNeededError, listed
 from dicot.data.cases import Array
 from dicot.data.clocks import Remark, unit_for_rate
-from dicot.data.folders import files_to_read
+from dicot.data.folders import RecordingFiles
 from dicot.data.labelcolumns import FewValues, TableColumns, check_lacking, few_values
 from dicot.data.namepattern import NamePattern, suggest_pattern
 from dicot.data.offsets import offset_sentence
 from dicot.data.ranges import Misplaced, check_places
-from dicot.data.readers import column_names, read_file
+from dicot.data.readers import column_names
 from dicot.data.reading import Reading, Source, stem_of
 from dicot.data.recording import Recording
 from dicot.data.tables import says_time
-from dicot.data.tags import NOTHING, Tag, tags_of
+from dicot.data.tags import NOTHING, Tag
 from dicot.data.timestamps import WIDER_GAPS, Stretch, is_other_rate, resampled_lengths, runs_with, stretches
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -68,18 +68,18 @@ class Inspected:
     coarse: Mapping[str, FewValues] = field(default_factory=dict)  # channels, and columns of words, with few values
 
 
-def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
+def inspect_recordings(
+    source: Source | RecordingFiles, reading: Reading | None = None, **options: Any
+) -> list[Inspected]:
     """Look at every recording, one file in memory at a time; a file that cannot be read is a row with its problem."""
     how = (reading or Reading()).replace(**options)
-    files = files_to_read(source, how)
-    tags = tags_of(source, files, how)
+    files = RecordingFiles.of(source, room=0)
+    named, tags = files.named(how), files.tags(how)
 
     def look(name: str, reading: Reading) -> list[Inspected]:
-        file = files[name]
-        shown = name + file.name.removeprefix(stem_of(file))
-        return _inspected_file(file, shown, reading, tags.get(name, NOTHING))
+        return _inspected_file(files, name, named[name], reading, tags.get(name, NOTHING))
 
-    rows_by_file = {name: look(name, how) for name in files}
+    rows_by_file = {name: look(name, how) for name in named}
     for name, unit in _units_of_most(rows_by_file).items():
         sentence = f"Its time stamps alone would be in another unit; those of most recordings are in {unit}."
         rows_by_file[name] = [
@@ -107,18 +107,19 @@ def _units_of_most(rows_by_file: Mapping[str, Sequence[Inspected]]) -> dict[str,
     return units
 
 
-def _inspected_file(file: Path, shown: str, how: Reading, tag: Tag) -> list[Inspected]:
+def _inspected_file(files: RecordingFiles, name: str, file: Path, reading: Reading, tag: Tag) -> list[Inspected]:
     """Return a row for each recording of a file, or one with its problem."""
     size = file.stat().st_size
+    shown = name + file.name.removeprefix(stem_of(file))
     try:
-        recordings = read_file(file, how, tag)
+        recordings = files.read(name, reading, tag)
     except InputError as error:
         settings = error.settings if isinstance(error, SettingNeededError) else {}
         columns = tuple(named for named in column_names(file) if not says_time(named))
         return [Inspected(shown, problem=str(error), path=file, columns=columns, bytes=size, settings=settings)]
     rows = []
     for recording in recordings:
-        row = _inspected(shown + recording.name.removeprefix(stem_of(file)), recording, how.gap)
+        row = _inspected(shown + recording.name.removeprefix(name), recording, reading.gap)
         table = TableColumns(recording.name, recording.lacking, recording.columns)
         rows.append(replace(row, path=file, columns=recording.channels, bytes=size, table=table))
     return rows

@@ -1,9 +1,9 @@
 """A look at every file of recordings before any is cut: what all have in common, and which cannot be used."""
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,82 +14,87 @@ from dicot.core.settings import COLUMNS, how_to_set
 from dicot.data.allowance import Allowance
 from dicot.data.clocks import unit_for_rate, unit_remedy
 from dicot.data.cutting import Cut, Outline, outline_of, settle
-from dicot.data.folders import files_to_read, read_named, refuse_mistaken
+from dicot.data.folders import RecordingFiles, refuse_mistaken
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
-from dicot.data.tags import NOTHING, Tag, tags_of
+from dicot.data.tags import NOTHING, Tag
 from dicot.data.timestamps import SAME_RATE
 
 Common = tuple[tuple[str, ...], float | None]  # channels and rate
+NO_TAGS: Mapping[str, Tag] = {}
 
 
 class UnreadFileWarning(DicotWarning):
     """A file of recordings that is left out because it cannot be used."""
 
 
-@dataclass(frozen=True)
-class FilesToRead:
-    """Files of recordings by name, and what names and a table say of them."""
-
-    files: Mapping[str, Path]
-    tags: Mapping[str, Tag]
-    all_files: Mapping[str, Path]  # also those that are not read because nothing in them is new
-
-    def read(self, name: str, reading: Reading) -> list[Recording]:
-        """Read the recordings of a file."""
-        recordings = read_named(self.files[name], name, reading, self.tags.get(name, NOTHING))
-        refuse_mistaken([recording.name for recording in recordings], name, self.all_files)
-        return recordings
-
-
 def look_at(
-    source: FilesToRead,
+    files: RecordingFiles,
+    names: Sequence[str],
     reading: Reading,
     allowance: Allowance,
     *,
     known: Common | None = None,
+    tags: Mapping[str, Tag] = NO_TAGS,
     on_file: Callable[[int, int], None] = lambda done, total: None,
-    on_recordings: Callable[[str, list[Recording]], None] = lambda name, recordings: None,
 ) -> dict[str, list[Outline]]:
-    """Return the outlines of the recordings of each file that can be used.
+    """Return the outlines of the recordings of each file that can be used, of those called so.
 
     A file is left out where the allowance says so and it cannot be read, or has other channels or another rate than
     `known`, which was cut before, or than most files.
     """
+    all_files = files.named(reading)
+
+    def outlines_of(name: str) -> list[Outline]:
+        recordings = files.read(name, reading, tags.get(name, NOTHING))
+        refuse_mistaken([recording.name for recording in recordings], name, all_files)
+        return [outline_of(recording, reading) for recording in recordings]
+
     outlines: dict[str, list[Outline]] = {}
-    for done, (name, file) in enumerate(source.files.items()):
-        on_file(done, len(source.files))
-        recordings = allowance.attempt(name, file, partial(source.read, name, reading))
-        if recordings is None:
-            continue
-        of_file = allowance.attempt(name, file, partial(_outlines, recordings, reading))
-        if of_file is None:
-            continue
-        outlines[name] = of_file
-        on_recordings(name, recordings)
+    for done, name in enumerate(names):
+        on_file(done, len(names))
+        of_file = allowance.attempt(name, all_files[name], partial(outlines_of, name))
+        if of_file is not None:
+            outlines[name] = of_file
 
     if allowance.bad_files:
         for name, error in unlike_most(outlines, reading, known).items():
-            allowance.refuse(name, source.files[name], error)
+            allowance.refuse(name, all_files[name], error)
             del outlines[name]
-    allowance.refuse_nothing_left(len(source.all_files))
+    allowance.refuse_nothing_left(len(all_files))
     return outlines
+
+
+def leave_out_unfillable(
+    outlines: dict[str, list[Outline]],
+    files: Mapping[str, Path],
+    allowance: Allowance,
+    plan: Callable[[str], object],
+) -> None:
+    """Leave out files in which more is missing than can be filled in, which only planning their windows tells."""
+    if not allowance.bad_files:
+        return
+    names = [name for name, of_file in outlines.items() if any(outline.has_missing for outline in of_file)]
+    for name in names:
+        if allowance.attempt(name, files[name], partial(plan, name)) is None:
+            del outlines[name]
 
 
 def readable_recordings(source: Source, reading: Reading, allowance: Allowance) -> list[Recording]:
     """Return the recordings of all files that can be used, to be cut together."""
-    named = files_to_read(source, reading)
-    files = FilesToRead(named, tags_of(source, named, reading), named)
-    recordings: dict[str, list[Recording]] = {}
-    outlines = look_at(files, reading, allowance, on_recordings=recordings.__setitem__)
+    files = RecordingFiles(source, room=math.inf)
+    named, tags = files.named(reading), files.tags(reading)
+    outlines = look_at(files, list(named), reading, allowance, tags=tags)
+
+    def read(name: str) -> list[Recording]:
+        return files.read(name, reading, tags.get(name, NOTHING))
+
     if allowance.bad_files:
         cut = settled(outlines, reading)
-        for name in [name for name in outlines if has_missing(recordings[name])]:
-            if allowance.attempt(name, named[name], partial(cut.plan, recordings[name])) is None:
-                del outlines[name]
+        leave_out_unfillable(outlines, named, allowance, lambda name: cut.plan(read(name)))
         allowance.refuse_nothing_left(len(named))
     warn_of_bad_files(allowance)
-    return [recording for name in outlines for recording in recordings[name]]
+    return [recording for name in outlines for recording in read(name)]
 
 
 def settled(outlines: Mapping[str, Sequence[Outline]], reading: Reading, known: Common | None = None) -> Cut:
@@ -97,19 +102,10 @@ def settled(outlines: Mapping[str, Sequence[Outline]], reading: Reading, known: 
     return settle([outline for of_file in outlines.values() for outline in of_file], reading, known)
 
 
-def has_missing(recordings: Sequence[Recording]) -> bool:
-    """Tell whether values are missing, which only cutting can tell to be more than can be filled in."""
-    return any(np.isnan(recording.values).any() for recording in recordings)
-
-
 def warn_of_bad_files(allowance: Allowance) -> None:
     """Name the files that were left out, and why."""
     for sentence in allowance.sentences():
         warnings.warn(sentence, UnreadFileWarning, stacklevel=4)
-
-
-def _outlines(recordings: Sequence[Recording], reading: Reading) -> list[Outline]:
-    return [outline_of(recording, reading) for recording in recordings]
 
 
 def unlike_most(

@@ -3,7 +3,6 @@
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -15,15 +14,13 @@ from dicot.data.cases import Array, FloatArray
 from dicot.data.collection import Windows
 from dicot.data.coverage import SHORT, Coverage
 from dicot.data.cutting import Cut, CutPlan, LeftOut, warn_of_short, warn_of_uneven
-from dicot.data.folders import files_to_read
+from dicot.data.folders import RecordingFiles
 from dicot.data.labels import as_text
-from dicot.data.looking import Common, FilesToRead, has_missing, look_at, settled, warn_of_bad_files
+from dicot.data.looking import Common, leave_out_unfillable, look_at, settled, warn_of_bad_files
 from dicot.data.reading import Reading, Source
-from dicot.data.recording import Recording
-from dicot.data.tags import Tag, tags_of
+from dicot.data.tags import NOTHING, Tag
 from dicot.data.wfdb import wfdb_signal_files
 
-_KEPT = 2**28  # bytes of recordings that are kept between looking at them and cutting them
 SAMPLED_FILES = 200  # read in any case to draw a sample of windows
 SEEN_PER_SAMPLED = 5  # windows that are seen for each that is drawn, before no further file is read
 
@@ -32,15 +29,15 @@ SEEN_PER_SAMPLED = 5  # windows that are seen for each that is drawn, before no 
 class RecordingStream:
     """Recordings cut file by file: together the windows are those of `Windows.from_folder`.
 
-    Every file is looked at first, so that an error of the last one is told before any work is done. What was read is
-    kept while there is room, and otherwise read again. `only` says which of all files to take, by name and tag. `known`
-    are channels and rate of windows that were cut before. `on_file` is told how many files were looked at, and of how
-    many. `allowance` says whether files that cannot be used are left out, and keeps them; `files` are the others.
+    Every file is looked at first, so that an error of the last one is told before any work is done. `only` says which
+    of all files to take, by name and tag. `known` are channels and rate of windows that were cut before. `on_file` is
+    told how many files were looked at, and of how many. `allowance` says whether files that cannot be used are left
+    out, and keeps them; `files` are the others.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: Source | RecordingFiles,
         reading: Reading,
         *,
         only: Callable[[Mapping[str, Path], Mapping[str, Tag]], Mapping[str, Path]] = lambda named, tags: named,
@@ -51,35 +48,21 @@ class RecordingStream:
         self.allowance = Allowance() if allowance is None else allowance
         self.left: dict[str, LeftOut] = {}  # by file: time steps that lie in no window
         self.coverage: dict[str, Coverage] = {}  # by file
-        self._kept: dict[str, list[Recording]] = {}
-        self._room = _KEPT
-        self._with_missing: list[str] = []
-        named = files_to_read(source, reading)
-        tags = tags_of(source, named, reading)
-        self._source = FilesToRead(only(named, tags), tags, named)
-        outlines = look_at(
-            self._source, reading, self.allowance, known=known, on_file=on_file, on_recordings=self._keep
-        )
+        self._files = RecordingFiles.of(source)
+        named = self._files.named(reading)
+        self._tags = self._files.tags(reading)
+        names = list(only(named, self._tags))
+        outlines = look_at(self._files, names, reading, self.allowance, known=known, tags=self._tags, on_file=on_file)
         self.cut: Cut = settled(outlines, reading, known)
-        for name in self._with_missing if self.allowance.bad_files else ():
-            if self.allowance.attempt(name, self._source.files[name], partial(self._plan, name)) is None:
-                outlines.pop(name, None)
+        leave_out_unfillable(outlines, named, self.allowance, self._plan)
         self.allowance.refuse_nothing_left(len(named))
         warn_of_bad_files(self.allowance)
         # Several groups of a file are recordings, ":" and the group in their name.
-        self.files = {name: self._source.files[name] for name in outlines}
+        self.files = {name: named[name] for name in outlines}
         self._outlines = [outline for of_file in outlines.values() for outline in of_file]
         self.lengths = {  # by recording: time steps without a gap
             outline.name: outline.longest for outline in self._outlines
         }
-
-    def _keep(self, name: str, recordings: list[Recording]) -> None:
-        """Keep recordings for when they are cut, while there is room."""
-        if has_missing(recordings):
-            self._with_missing.append(name)
-        self._room -= sum(recording.values.nbytes + 8 * recording.n_times for recording in recordings)
-        if self._room >= 0:
-            self._kept[name] = recordings
 
     def coverage_before_cutting(self) -> Coverage:
         """Return what is known of the coverage before any recording is cut: which are certainly too short."""
@@ -100,7 +83,7 @@ class RecordingStream:
         return Windows(**plan.fields()) if len(plan) else None
 
     def _plan(self, name: str) -> CutPlan:
-        recordings = self._kept.get(name) or self._source.read(name, self.cut.reading)
+        recordings = self._files.read(name, self.cut.reading, self._tags.get(name, NOTHING))
         return self.cut.plan(recordings)
 
     def sample(self, n_windows: int, n_bytes: int, seed: int) -> Windows | None:

@@ -283,6 +283,8 @@ class Tag(NamedTuple):
 
     def put_on(self, recordings: Sequence[Recording], reading: Reading) -> list[Recording]:
         """Return the recordings of a file with what is told elsewhere than in it."""
+        if not self.told and not self.ranges:
+            return list(recordings)
         fields = {role: getattr(self, role) for role in self.told}
         tagged = [replace(one, ranges=self._ranges_of(one, reading), **fields) for one in recordings]
         if tagged and self.ranges:

@@ -28,7 +28,7 @@ from dicot.data.cases import Array, blocks
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import LeftOut, no_window
 from dicot.data.devices import files_beside
-from dicot.data.folders import file_name_of, files_to_read
+from dicot.data.folders import RecordingFiles, file_name_of, files_to_read
 from dicot.data.looking import warn_of_bad_files
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
@@ -135,7 +135,7 @@ def embed_recordings(
     embed: Callable[[Windows], Array] | None,
     model: str,
     out: Path,
-    data: Source,
+    data: Source | RecordingFiles,
     options: Mapping[str, Any],
     *,
     append: bool = False,
@@ -171,8 +171,9 @@ def embed_recordings(
         before: Facts = {} if held is None else held.recordings
         facts: Facts = {}
         with Bar("read", 100) as bar:
+            files = RecordingFiles.of(data)
             stream = RecordingStream(
-                data,
+                files,
                 reading,
                 only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags), allowance, reading),
                 known=like if held is None else (held.channels or (), held.rate),
@@ -182,7 +183,7 @@ def embed_recordings(
         if fit is not None:
             embed, model, model_at = fit(stream)
         assert embed is not None
-        cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
+        cut, given = stream.cut, [files.source] if isinstance(files.source, str | Path) else files.source
         places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
         how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
         made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, {}, model_at)
