@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.cli import tables
 from dicot.core import storage
 from dicot.data import Windows, inspect_recordings
 from dicot.data.timestamps import stretches
@@ -109,18 +108,3 @@ def test_even_time_stamps_are_one_stretch_like_those_that_are_looked_at(monkeypa
     quick = [stretches(clock) for clock in clocks]
     monkeypatch.setattr("dicot.data.timestamps._EVEN", 0.0)
     assert quick == [stretches(clock) for clock in clocks]
-
-
-def test_a_long_table_looks_like_a_short_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns = {
-        "recording": ["a.csv", "[x].csv", "später.csv"],
-        "rows": ["1,000", "7", "30"],
-        "over time": ["▁▂█", "", "▁"],
-    }
-    tables.show_columns(columns)
-    short = capsys.readouterr().out
-    monkeypatch.setattr(tables, "_LONG_TABLE", 1)
-    tables.show_columns(columns)
-    assert capsys.readouterr().out == short and "[x].csv" in short

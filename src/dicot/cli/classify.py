@@ -56,13 +56,14 @@ def classify(
     from dicot.core.errors import naming
     from dicot.model.fewlabels import FewLabelClassifier, check_head_file
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
+    from dicot.use.labels.given import labels_of
 
     if out is not None:
         check_out(out, TABLES)
     if save is not None:
         check_head_file(save)
     known = read_vectors(vectors, finite=True)
-    given = opt.labels_of(vectors, known, labels)
+    given = labels_of(vectors, known, labels)
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
         people = known.held_together(2)

@@ -73,13 +73,14 @@ def suggest_windows(
     k: Annotated[int, typer.Option("--number", "-n", min=1, help="How many windows to suggest.")] = 10,
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
+    from dicot.use.labels.given import labels_of
     from dicot.use.labels.store import read_labels
     from dicot.use.labels.suggestion import suggest
 
     known = _placed(vectors)
     if not store.exists():
         typer.echo(f"There is no {store} yet: these are suggestions without any label.")
-    given = opt.labels_of(vectors, known, store) if store.exists() and read_labels(store) else None
+    given = labels_of(vectors, known, store) if store.exists() and read_labels(store) else None
     with naming(vectors):
         rows = suggest(known.x, given, k)
     names = [_window(known, row) for row in rows.tolist()]
@@ -140,6 +141,7 @@ def import_labels(
     --vectors those beside STORE count, such as walks.npz beside walks.labels.sqlite. Times of a .json that are dates
     need vectors too.
     """
+    from dicot.use.labels.given import labels_of
     from dicot.use.labels.store import LabelStore, check_recordings, read_labels
 
     labelled = _vectors_beside(store) if vectors is None else vectors
@@ -150,7 +152,7 @@ def import_labels(
     if labelled is not None and known is not None:
         recordings = known.places()[0].astype(str).tolist()
         check_recordings(labels, file, recordings, labelled)
-        opt.labels_of(labelled, known, file)
+        labels_of(labelled, known, file)
     with LabelStore(store) as kept:
         kept.set(list(labels), list(labels.values()), by or file.name)
         typer.echo(f"Took {len(labels)} label(s) from {file}. {store} has {len(kept.current())} label(s).")
@@ -200,11 +202,12 @@ def check_labels(
     from dicot.data.labels import as_text
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.doubt import Doubt, probably_wrong, too_few
+    from dicot.use.labels.given import labels_of
 
     if out is not None:
         check_out(out, TABLES)
     known = read_vectors(vectors, finite=True)
-    given = as_text(opt.labels_of(vectors, known, labels))
+    given = as_text(labels_of(vectors, known, labels))
     given[given == "-1"] = ""
     with naming(labels or vectors):
         name, groups = known.held_together(2, given != "") or ("", None)
@@ -233,11 +236,12 @@ def agree(
 ) -> None:
     """Say how far two people gave the same labels: the share of equal ones, Cohen's kappa, and where they differ."""
     from dicot.use.labels.agreement import agreement
+    from dicot.use.labels.given import labels_of
     from dicot.use.labels.store import read_labels
 
     if vectors is not None:
         known = _placed(vectors)
-        found = agreement(*(opt.labels_of(vectors, known, path) for path in (first, second)))
+        found = agreement(*(labels_of(vectors, known, path) for path in (first, second)))
     else:
         one, two = read_labels(first), read_labels(second)
         found = agreement(list(one.values()), [two.get(key) for key in one])

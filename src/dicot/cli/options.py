@@ -15,14 +15,13 @@ from dicot.cli.commands import Command
 from dicot.cli.exitcodes import end
 from dicot.cli.settings import FEATURES, READING, RECIPE, checking_options, sort_settings, text_of, texts_of
 from dicot.cli.settings import Settings as SortedSettings
-from dicot.core.errors import InputError, WrongCallError
+from dicot.core.errors import InputError, WrongCallError, lookup
 from dicot.core.settings import OPTIONS
 
 if TYPE_CHECKING:
     from dicot.data.allowance import Allowance
-    from dicot.data.cases import Array
     from dicot.store.search import EmbeddingIndex
-    from dicot.store.vectors import Vectors
+    from dicot.use.judging import JudgedVectors
 
 AT = "RECORDING@SECONDS"
 
@@ -147,6 +146,57 @@ class ReadingOptions:
         return Allowance(bad_files=not self.strict, partial=self.allow_partial)
 
 
+@final
+@dataclass(frozen=True)
+class SeriesOptions:
+    """The recordings behind vectors: where they are, and what happens where one cannot be read."""
+
+    data: Series = None
+    strict: Strict = False
+
+    @cached_property
+    def allowance(self) -> "Allowance":
+        """Which recordings were left out, if any may be."""
+        from dicot.data.allowance import Allowance
+
+        return Allowance(bad_files=not self.strict)
+
+
+@final
+@dataclass(frozen=True)
+class ShownOptions:
+    """How many hits are listed, and whether they are drawn."""
+
+    top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20
+    plot: Plot = None
+
+
+@final
+@dataclass(frozen=True)
+class JudgingOptions:
+    """What windows are judged by, and the recordings behind them."""
+
+    features: Features = None
+    data: Series = None
+    strict: Strict = False
+
+    @cached_property
+    def series(self) -> SeriesOptions:
+        return SeriesOptions(self.data, self.strict)
+
+    def read(self, vectors: Path) -> "JudgedVectors":
+        """Read vectors and what their windows are judged by."""
+        from dicot.store.vectors import read_vectors
+        from dicot.use.features import FEATURES
+        from dicot.use.judging import judge
+
+        if self.features is not None:
+            with checking_options():
+                lookup(FEATURES, self.features, "--features")
+        known = read_vectors(vectors, finite=True)
+        return judge(vectors, known, self.features, self.data, self.series.allowance)
+
+
 def given(**options: Any) -> dict[str, Any]:
     """Keep only what the user set; the rest is left to the library's defaults."""
     return {name: value for name, value in options.items() if value is not None}
@@ -173,52 +223,6 @@ def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:
         raise
     except ValueError as error:
         raise WrongCallError(f"{option} takes {AT} or the number of a row; got {text!r}.") from error
-
-
-def labels_of(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
-    """Return the label of each vector (N,): from a file of labels, or else from the vectors' own column."""
-    from dicot.core.errors import naming
-    from dicot.data.labels import labelled
-    from dicot.use.labels.store import check_ranges, put_on_windows, read_labels, why_on_none
-
-    if labels is None:
-        if known.label is None or not labelled(known.label).any():
-            raise InputError(f"{vectors} holds no labels. Give some by `dicot label add`, and name the file: --labels.")
-        return known.label
-    with naming(vectors):
-        places = known.places()
-    with naming(labels):
-        read = read_labels(labels, known.begun())
-        given, lost = put_on_windows(read, *places)
-        check_ranges(read, lost, labels, places)
-    if not read:
-        raise InputError(f"{labels} holds no labels. Give some by `dicot label add`.")
-    if lost:
-        said = (
-            f"{len(lost)} of {len(read)} label(s) of {labels} are on no window of {vectors}; the first is on "
-            f"{lost[0]!r}. {why_on_none(lost[0], *places)}"
-        )
-        if len(lost) == len(read):
-            raise InputError(f"{said} Name the vectors that were labelled.")
-        warn(said)
-    return given
-
-
-def leaving_out(strict: bool) -> "Allowance":
-    """Return what a command that reads the recordings behind vectors may leave out."""
-    from dicot.data.allowance import Allowance
-
-    return Allowance(bad_files=not strict)
-
-
-def check_models(path: Path, model: str | None, width: int, other: Path, known: "Vectors") -> None:
-    """Refuse vectors, or a classifier, of another model than that of some vectors: distances would mean nothing."""
-    if width != known.x.shape[1] or len({model, known.model} - {None}) > 1:
-        from dicot.store.modelplace import model_beside
-
-        kept = model_beside(path)
-        remedy = f": dicot embed {kept} DATA --out {other}" if kept.is_dir() else ""
-        raise InputError(f"{path} and {other} were made by different models. Embed both by the same model{remedy}.")
 
 
 def warn(sentence: str) -> None:

@@ -37,6 +37,14 @@ def check_outputs(*paths: Path | None, overwrite: bool, inputs: Iterable[Path | 
         check_writable(path)
 
 
+def check_table(path: Path | None) -> None:
+    """Refuse a name under which no table can be written."""
+    from dicot.store.vectors import TABLES, check_out
+
+    if path is not None:
+        check_out(path, TABLES)
+
+
 def check_page(path: Path, option: str) -> None:
     """Refuse a name under which no browser would open the page that is written there.
 

@@ -8,7 +8,6 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.embed import embed_recorded, load_embedder
 from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs
-from dicot.cli.segment import dated
 from dicot.cli.sources import DataSource
 from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
@@ -51,6 +50,7 @@ def predict(
     from dicot.model.fewlabels import Head
     from dicot.store.vectors import COLUMNS, MadeOf, check_out, read_vectors, write_columns, write_vectors
     from dicot.use.segments import label_runs
+    from dicot.use.stretches import dated
     from dicot.use.why import model_behind
 
     check_out(out, (".parquet",))

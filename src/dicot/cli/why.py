@@ -1,23 +1,42 @@
 """dicot why: which channel and which stretch of time made a window what it is."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.pages import check_plot, write_page
 from dicot.cli.paths import check_inputs, check_outputs
-from dicot.cli.tables import check_plot, draw, show_columns
-from dicot.core.errors import InputError
+from dicot.cli.tables import show_columns
+
+if TYPE_CHECKING:
+    from dicot.data.cases import Array
+    from dicot.store.vectors import Vectors
+    from dicot.use.explained import ExplainedWindow
 
 LISTED = 5  # pieces
+Facts = dict[int, dict[str, str]]  # by row
+
+
+@final
+@dataclass(frozen=True)
+class ComparedOptions:
+    """What is explained, and by what."""
+
+    target: Annotated[
+        str | None,
+        typer.Option(help=f"outlier, a label, or {opt.AT}; default: the likeliest label."),
+    ] = None
+    labels: opt.Labels = None
+    model: Annotated[str | None, typer.Option(help="What embedded VECTORS; default: the model in the box.")] = None
 
 
 def why(
     vectors: opt.VectorsArgument,
     window: Annotated[str, typer.Argument(metavar=opt.AT, help="The window, such as monday@12.5; or a row.")],
-    target: Annotated[str | None, typer.Option(help=f"outlier, a label, or {opt.AT}; default: the likeliest.")] = None,
-    labels: opt.Labels = None,
-    model: Annotated[str | None, typer.Option(help="What embedded VECTORS; default: the model in the box.")] = None,
+    compared: ComparedOptions,
     plot: opt.Plot = None,
     data: opt.Series = None,
     overwrite: opt.Overwrite = False,
@@ -29,68 +48,82 @@ def why(
     again; whole channels are replaced by those of the windows that it is compared with.
     """
     check_inputs("vectors", vectors)
-    check_inputs("file", labels)
-    check_outputs(plot, overwrite=overwrite, inputs=(vectors, labels))
+    check_inputs("file", compared.labels)
+    check_outputs(plot, overwrite=overwrite, inputs=(vectors, compared.labels))
+    # The series are needed in any case.
+    check_plot(plot, data if plot is not None else None)
 
-    import numpy as np
-
-    from dicot.core.errors import naming
-    from dicot.data.labels import labelled
-    from dicot.model.deployed import open_model
-    from dicot.store.modelplace import places_of_model
     from dicot.store.search import EmbeddingIndex
-    from dicot.store.series import series_of
     from dicot.store.vectors import read_vectors
-    from dicot.use.why import explain, model_behind, nearest_labelled, target_of
+    from dicot.use.explained import explain_window
+    from dicot.use.labels.given import has_labels, labels_of
 
-    check_plot(plot, data if plot is not None else None)  # the series are needed in any case
     known = read_vectors(vectors, finite=True)
     index = EmbeddingIndex(known.x, **known.columns())
     row = opt.row_meant(index, window, opt.AT)
     index.vectors([row])  # refuses a number that no row has
+    target: str | int | None = compared.target
+    if compared.target is not None and "@" in compared.target:
+        target = opt.row_meant(index, compared.target, "--target")
+    labels = None
+    if compared.labels is not None or has_labels(known):
+        labels = labels_of(vectors, known, compared.labels)
     near = index.overlapping(row)
-    unlabelled = labels is None and (known.label is None or not labelled(known.label).any())
-    given = None if unlabelled else opt.labels_of(vectors, known, labels)
-    asked = opt.row_meant(index, target, "--target") if target is not None and "@" in target else target
-    with naming(vectors):
-        embedder = open_model(model_behind(known.model, model, usual=places_of_model(vectors, known.source)))
-        series = series_of(known, data, {}, path=vectors)
-        order = embedder.preparation_.channel_order(series.channels) or list(range(len(series.channels)))
-        values = series.window(row)
-        goal = target_of(known.x, row, given, near, asked)
-    if values is None:
-        raise InputError(series.lost[str(known.places()[0][row])])
-    others = [other for one in goal.rows.tolist() if (other := series.window(one)) is not None]
-    alike = [other[order] for other in others if other.shape == values.shape]  # cases may have other lengths
-    found = explain(embedder, values[order], goal, reference=np.stack(alike) if alike else None)
-    names, places = [series.channels[place] for place in order], found.strongest(LISTED)
-    start, end = (0, len(values[0])) if known.start is None or known.end is None else (known.start[row], known.end[row])
-    times = [f"{start + (end - start) * edge / len(values[0]):.6g}" for edge in found.edges]
-    typer.echo(f"{found.target[0].upper()}{found.target[1:]}: {found.value:.4f}")
-    shown = [(names[one], times[piece], times[piece + 1], f"{found.effect[one, piece]:.4f}") for one, piece in places]
-    show_columns(dict(zip(("channel", "start", "end", "effect"), zip(*shown, strict=True), strict=True)))
-    if found.channels is not None:
-        show_columns({"whole channel": names, "effect": [f"{effect:.4f}" for effect in found.channels]})
-    drawn = {row: {found.target: f"{found.value:.4f}"}}
-    if given is not None:
-        rows, distances = nearest_labelled(known.x, row, given, near)
-        far = [f"{distance:.4f}" for distance in distances]
-        about = {name: column[rows] for name, column in known.columns().items() if name != "label"}
-        show_columns({"nearest labelled": rows, "label": given[rows], "distance": far, **about})
-        drawn |= {one: {"label": str(given[one]), "distance": text} for one, text in zip(rows, far, strict=True)}
+    explained = explain_window(
+        vectors, known, row, target, labels=labels, leave_out=near, model=compared.model, data=data
+    )
+
+    _show(explained)
+    facts: Facts = {row: {explained.why.target: f"{explained.why.value:.4f}"}}
+    if labels is not None:
+        facts |= _show_nearest(known, row, labels, near)
     if plot is not None:
-        shades = np.zeros_like(found.effect)
-        shades[order] = found.effect / max(float(np.abs(found.effect).max()), 1e-300)
-        lead = [f"What makes the {found.target}: the darker a stretch, the more it adds. Red ones take away from it."]
-        draw(
-            plot,
-            f"Why {window}",
-            lead,
-            vectors,
-            known,
-            drawn,
-            data,
-            marked=[row],
-            shades={row: shades},
-            allowance=opt.leaving_out(strict=True),
-        )
+        _write_page(plot, window, vectors, known, row, explained, facts, data)
+
+
+def _show(explained: "ExplainedWindow") -> None:
+    """List the pieces that raise the number most, and what whole channels do to it."""
+    why, names = explained.why, explained.channels
+    times = [f"{time:.6g}" for time in explained.times]
+    typer.echo(f"{why.target[0].upper()}{why.target[1:]}: {why.value:.4f}")
+    pieces = why.strongest(LISTED)
+    show_columns(
+        {
+            "channel": [names[channel] for channel, _ in pieces],
+            "start": [times[piece] for _, piece in pieces],
+            "end": [times[piece + 1] for _, piece in pieces],
+            "effect": [f"{why.effect[channel, piece]:.4f}" for channel, piece in pieces],
+        }
+    )
+    if why.channels is not None:
+        effects = [f"{effect:.4f}" for effect in why.channels]
+        show_columns({"whole channel": names, "effect": effects})
+
+
+def _show_nearest(known: "Vectors", row: int, labels: "Array", near: "Array") -> Facts:
+    """List the nearest windows that have a label, and return what a page says of them."""
+    from dicot.use.why import nearest_labelled
+
+    rows, distances = nearest_labelled(known.x, row, labels, near)
+    texts = [f"{distance:.4f}" for distance in distances]
+    columns = {name: values[rows] for name, values in known.columns().items() if name != "label"}
+    show_columns({"nearest labelled": rows, "label": labels[rows], "distance": texts, **columns})
+    pairs = zip(rows, texts, strict=True)
+    return {other: {"label": str(labels[other]), "distance": text} for other, text in pairs}
+
+
+def _write_page(
+    plot: Path,
+    window: str,
+    vectors: Path,
+    known: "Vectors",
+    row: int,
+    explained: "ExplainedWindow",
+    facts: Facts,
+    data: str | None,
+) -> None:
+    from dicot.judge.report.windows import WindowsPage
+
+    lead = f"What makes the {explained.why.target}: the darker a stretch, the more it adds. Red ones take away from it."
+    page = WindowsPage(f"Why {window}", [lead], facts, marked=[row], shades={row: explained.shades})
+    write_page(plot, page, vectors, known, opt.SeriesOptions(data, strict=True))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dicot.core.errors import InputError
-from dicot.store.vectors import MadeOf
+from dicot.store.vectors import MadeOf, Vectors
 
 CONFIG = "config.json"  # as dicot.model.files writes it, which loads torch
 
@@ -30,3 +30,16 @@ def places_of_model(vectors: Path, source: MadeOf | None) -> list[str | Path]:
     """List where the model of some vectors may be: beside them, or where it was when they were made."""
     was_at = [] if source is None or not source.at else [source.at]
     return [model_beside(vectors), *was_at]
+
+
+def check_same_model(path: Path, model: str | None, n_features: int, other: Path, vectors: Vectors) -> None:
+    """Refuse vectors, or a classifier, of another model than that of some vectors: distances would mean nothing.
+
+    model : the hash of the model of what is in `path`; None where it does not say it
+    """
+    models = {model, vectors.model} - {None}
+    if n_features == vectors.x.shape[1] and len(models) < 2:
+        return
+    folder = model_beside(path)
+    remedy = f": dicot embed {folder} DATA --out {other}" if folder.is_dir() else ""
+    raise InputError(f"{path} and {other} were made by different models. Embed both by the same model{remedy}.")
