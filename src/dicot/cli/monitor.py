@@ -15,7 +15,7 @@ from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
     from dicot.use.monitoring import Comparison
-    from dicot.use.sides import Sides, ExchangedUnit
+    from dicot.use.sides import ExchangedUnit, Sides
 
 
 @final
@@ -63,7 +63,7 @@ def monitor(
     check_plot(out, series.data, "--out")
 
     from dicot.judge.report.drift import columns_of
-    from dicot.use.sides import Sides, ExchangedUnit
+    from dicot.use.sides import ExchangedUnit, Sides
 
     sides = Sides.read(reference, new)
     classes = sides.classes(test.head)
