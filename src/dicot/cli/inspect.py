@@ -162,7 +162,7 @@ def _suggest(recordings: list[str], kinds: "Kinds", looked: "Reading", settings:
 
 def _say_merged(rows: "Sequence[Inspected]", how: str) -> None:
     """Say how many rows of equal time stamps became one."""
-    from dicot.data.cutting import merged_sentence
+    from dicot.data.looking import merged_sentence
 
     n_merged = sum(row.n_merged for row in rows)
     if n_merged:

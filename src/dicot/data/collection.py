@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.core.settings import how_to_prepare
 from dicot.data.allowance import Allowance
+from dicot.data.arrays import recordings_in_memory
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
 from dicot.data.conversion import convert
 from dicot.data.coverage import Coverage, refuse_partial
-from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
+from dicot.data.cutting import warn_of_uneven
 from dicot.data.labels import as_text, check_channel_names, check_groups, check_labels, check_rate, labelled
-from dicot.data.looking import readable_recordings
+from dicot.data.looking import readable_recordings, settled_plan
 from dicot.data.reading import Reading, Source
 from dicot.data.tables import recordings_of_table, table_cases
 

@@ -32,20 +32,19 @@ class Coverage:
     @classmethod
     def of(cls, plan: CutPlan) -> "Coverage":
         """Return what the windows of some recordings cover."""
-        with_window = set(plan.about["recording"].tolist())
+        left, rows, with_window = plan.left, plan.rows, plan.with_window
+        longest = dict.fromkeys(rows, 0) | plan.lengths
         reasons = {}
-        rows_left_out = plan.left.between + plan.left.other
-        for name, n_rows in plan.rows.items():
-            longest = plan.lengths.get(name, 0)
+        rows_left_out = left.between + left.other
+        for name, n_rows in rows.items():
             if name in with_window:
                 continue
-            if longest == n_rows:
+            if longest[name] == n_rows:
                 reasons[name] = SHORT
                 rows_left_out += n_rows
             else:
-                reasons[name] = GAPS if longest else OTHER_RATE
-        lengths = {name: plan.lengths.get(name, 0) for name in plan.rows}
-        return cls(lengths, reasons, sum(plan.rows.values()), rows_left_out, plan.left.other, plan.left.bridgeable)
+                reasons[name] = GAPS if longest[name] else OTHER_RATE
+        return cls(longest, reasons, sum(rows.values()), rows_left_out, left.other, left.bridgeable)
 
     @classmethod
     def of_all(cls, parts: Iterable["Coverage"]) -> "Coverage":

@@ -6,19 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError
-from dicot.core.settings import COLUMNS, how_to_set
+from dicot.core.errors import ClockWarning, DicotWarning, InputError, SettingNeededError, listed
+from dicot.core.settings import COLUMN, COLUMNS, how_to_set
 from dicot.data.allowance import Allowance
-from dicot.data.clocks import unit_for_rate, unit_remedy
-from dicot.data.cutting import Cut, Outline, outline_of, settle
+from dicot.data.clocks import Remark, remark_sentences, unit_for_rate, unit_remedy
+from dicot.data.cutting import Cut, CutPlan, no_window
+from dicot.data.devices import join_advice
 from dicot.data.folders import RecordingFiles, refuse_mistaken
+from dicot.data.labelcolumns import check_lacking
+from dicot.data.labels import labelled
+from dicot.data.ranges import Misplaced, check_places
 from dicot.data.reading import Reading, Source
 from dicot.data.recording import Recording
 from dicot.data.tags import NOTHING, Tag
-from dicot.data.timestamps import SAME_RATE
+from dicot.data.timestamps import SAME_RATE, stretches
 
 Common = tuple[tuple[str, ...], float | None]  # channels and rate
 NO_TAGS: Mapping[str, Tag] = {}
@@ -26,6 +31,70 @@ NO_TAGS: Mapping[str, Tag] = {}
 
 class UnreadFileWarning(DicotWarning):
     """A file of recordings that is left out because it cannot be used."""
+
+
+class Outline(NamedTuple):
+    """What recordings must have in common, of one of them, in plain values."""
+
+    name: str
+    channels: tuple[str, ...]
+    units: tuple[str, ...]
+    rate: float | None
+    timed: bool  # whether it has time stamps
+    label: str | None  # "text" or "number"
+    group: str | None
+    longest: int  # time steps of its longest stretch without a gap
+    n_times: int = 0
+    n_merged: int = 0  # rows that became one with the row before, which had the same time stamp
+    remarks: tuple[Remark, ...] = ()  # on its clock
+    assumed_unit: str | None = None  # of its time stamps, where nobody named one
+    n_ranges: int = 0  # of labels in a table, for the whole file
+    misplaced: tuple[Misplaced, ...] = ()  # those of them that do not lie in the recordings of the file
+    lacking: tuple[str, ...] = ()  # columns that were named and that its file has not
+    columns: tuple[str, ...] = ()  # of its file, where it lacks one
+    has_missing: bool = False  # values
+
+
+def outline_of(recording: Recording, reading: Reading) -> Outline:
+    """Return what other recordings must agree with; missing values are refused where the reading says so."""
+    lost = np.isnan(recording.values)
+    has_missing = bool(lost.any())
+    if reading.missing == "error" and has_missing:
+        channel = int(np.argmax(lost.any(axis=1)))
+        raise InputError(
+            f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
+            f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
+            f"{np.argmax(lost[channel])}. Fill them in: {how_to_set('missing', 'interpolate')}, or zero. Or remove "
+            "these rows."
+        )
+    longest, timed = recording.n_times, recording.times is not None
+    if recording.times is not None:
+        longest = max(int(run.stop - run.start) for run, *_ in stretches(recording.times, reading.gap))
+    labels = [one.label for one in recording.ranges] or recording.label
+    kinds = (_kind(labels), _kind(recording.group))
+    return Outline(
+        recording.name,
+        recording.channels,
+        recording.units,
+        recording.rate,
+        timed,
+        *kinds,
+        longest,
+        n_times=recording.n_times,
+        n_merged=recording.n_merged,
+        remarks=recording.remarks,
+        assumed_unit=recording.assumed_unit,
+        n_ranges=recording.n_ranges,
+        misplaced=recording.misplaced,
+        lacking=recording.lacking,
+        columns=recording.columns,
+        has_missing=has_missing,
+    )
+
+
+def _kind(value: Any) -> str | None:
+    values = np.atleast_1d(np.asarray(np.nan if value is None else value))
+    return None if not labelled(values).any() else "text" if values.dtype.kind == "U" else "number"
 
 
 def look_at(
@@ -169,3 +238,115 @@ def _is_other_rate(outline: Outline, rate: float, is_known: bool) -> bool:
         # A recording without time stamps is taken to have the rate of what was cut before.
         return not outline.timed and not is_known
     return abs(outline.rate - rate) > SAME_RATE * rate
+
+
+def settled_plan(recordings: Sequence[Recording], reading: Reading) -> CutPlan:
+    """Settle what holds for all of these recordings, and say where their windows begin."""
+    cut = settle([outline_of(one, reading) for one in recordings], reading)
+    plan = cut.plan(recordings)
+    if not len(plan):
+        raise no_window(cut.length, max(plan.lengths.values(), default=0))
+    return plan
+
+
+def settle(
+    outlines: Sequence[Outline], reading: Reading, known: tuple[tuple[str, ...], float | None] | None = None
+) -> Cut:
+    """Find what holds for all recordings, and for what was cut before (`known`); refuse what does not agree."""
+    first, channels = ("what was cut before", known[0]) if known else (repr(outlines[0].name), outlines[0].channels)
+    found: dict[str, tuple[str, str]] = {}  # channel -> unit, recording
+    for one in outlines:
+        if set(one.channels) != set(channels):
+            advice = join_advice({outline.name: outline.channels for outline in outlines})
+            joined = "" if advice is None else advice.sentence
+            raise InputError(
+                f"All recordings must have the same channels: {first} has {', '.join(channels)}; {one.name!r} has "
+                f"{', '.join(one.channels)}. Choose those that all have: {_shared_channels(outlines, channels)}, or "
+                f"leave the other files out. {joined}".strip()
+            )
+        for channel, unit in zip(one.channels, one.units, strict=False):
+            other, name = found.setdefault(channel, (unit, one.name)) if unit else (unit, "")
+            if unit.lower() != other.lower():
+                raise InputError(
+                    f"Channel {channel!r} is in {other} in {name!r} and in {unit} in {one.name!r}. Convert one of the "
+                    f"files, or leave the channel out: {how_to_set('ignore', [channel])}."
+                )
+    check_lacking(outlines, reading.label, allowed=known is not None)
+    texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
+    rate = _common_rate(outlines, reading, known[1] if known else None)
+    warn_of_merged(outlines, reading.duplicates)
+    for sentence in remark_sentences({one.name: one.remarks for one in outlines}):
+        warnings.warn(sentence, ClockWarning, stacklevel=4)
+    length, stride = reading.steps(rate)
+    if rate is not None:
+        check_ranges(outlines, length / rate)
+    return Cut(reading, channels, rate, length, stride, tuple(texts))
+
+
+def check_ranges(outlines: Sequence[Outline], tolerance: float) -> None:
+    """Refuse a table of labels most of whose ranges lie outside; they may reach so many seconds over an end."""
+    misplaced = [one for outline in outlines for one in outline.misplaced]
+    check_places(sum(outline.n_ranges for outline in outlines), misplaced, tolerance)
+
+
+def _shared_channels(outlines: Sequence[Outline], channels: Sequence[str]) -> str:
+    """Say how to choose those of the channels that all recordings have."""
+    shared = [channel for channel in channels if all(channel in outline.channels for outline in outlines)]
+    return how_to_set("channels", shared or COLUMNS)
+
+
+def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | None) -> float | None:
+    """Return the rate of all windows; None where it is known of no recording."""
+    if reading.rate is not None:
+        _refuse_other_units(outlines, reading.rate)
+        return reading.rate
+    rates = {one.name: one.rate for one in outlines if one.rate is not None}
+    timeless = [one.name for one in outlines if one.rate is None and not one.timed]
+    if before is None and timeless and (rates or reading.resample):
+        others = f", that of {listed(list(rates))} is" if rates else ""
+        raise InputError(
+            f"The rate of {listed(timeless)} is not known{others}. "
+            f"Name the column of time stamps: {how_to_set('time', COLUMN)}, or say the rate: {how_to_set('rate', 50)}."
+        )
+    usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
+    if usual is None:
+        return None
+    _refuse_other_units(outlines, usual)
+    other = [name for name, rate in rates.items() if abs(rate - usual) > SAME_RATE * usual]
+    if other and not reading.resample:
+        near = min(rates, key=lambda name: abs(rates[name] - usual))
+        first, own = (repr(near), rates[near]) if before is None else ("what was cut before", before)
+        raise InputError(
+            f"All recordings must have one rate: {first} has {own:g} time steps per second, {other[0]!r} "
+            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with --set rate={own:g}, "
+            "or leave some out."
+        )
+    return usual
+
+
+def _refuse_other_units(outlines: Sequence[Outline], rate: float) -> None:
+    """Refuse recordings whose time stamps count in another unit than it seemed, because they would have this rate."""
+    for outline in outlines:
+        unit = unit_for_rate(outline.assumed_unit, outline.rate, rate)
+        if unit is not None and outline.assumed_unit is not None and outline.rate is not None:
+            remedy = unit_remedy(outline.name, outline.assumed_unit, outline.rate, unit, rate)
+            raise SettingNeededError(remedy, unit=unit)
+
+
+def warn_of_merged(outlines: Sequence[Outline], how: str) -> None:
+    """Say how many rows of equal time stamps became one, in how many recordings."""
+    n_merged = sum(one.n_merged for one in outlines)
+    if not n_merged:
+        return
+    n_rows = n_merged + sum(one.n_times for one in outlines)
+    n_recordings = sum(one.n_merged > 0 for one in outlines)
+    warnings.warn(merged_sentence(n_merged, n_rows, n_recordings, how), DicotWarning, stacklevel=4)
+
+
+def merged_sentence(n_merged: int, n_rows: int, n_recordings: int, how: str) -> str:
+    """Say how many rows became one with the row before."""
+    kept = "their mean was taken" if how == "mean" else "the first was kept"
+    return (
+        f"{n_merged:,} of {n_rows:,} rows, in {n_recordings:,} recording(s), share their time stamp with the row "
+        f"before: {kept} (duplicates={how})."
+    )

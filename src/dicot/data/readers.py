@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
+from dicot.data.arrays import parts_of_arrays
 from dicot.data.cases import Array, RawCases, to_cases
 from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
 from dicot.data.devices import files_by_device, join_devices, reading_of_device
@@ -22,15 +23,7 @@ from dicot.data.reading import Reading
 from dicot.data.reading import stem_of as stem_of
 from dicot.data.reading import suffix_of as suffix_of
 from dicot.data.recording import Parts, Recording, recordings_of, signals
-from dicot.data.tables import (
-    needs_case_and_time,
-    open_parquet,
-    parts_of_arrays,
-    parts_of_table,
-    read_table,
-    table_cases,
-    table_columns,
-)
+from dicot.data.tables import needs_case_and_time, open_parquet, parts_of_table, read_table, table_cases, table_columns
 from dicot.data.tags import NOTHING, Tag
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb

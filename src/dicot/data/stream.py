@@ -3,8 +3,9 @@
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -23,6 +24,14 @@ from dicot.data.wfdb import wfdb_signal_files
 
 SAMPLED_FILES = 200  # read in any case to draw a sample of windows
 SEEN_PER_SAMPLED = 5  # windows that are seen for each that is drawn, before no further file is read
+
+
+class CutFile(NamedTuple):
+    """What came of cutting a file."""
+
+    windows: str  # their hash
+    left: LeftOut  # time steps that lie in no window
+    coverage: Coverage
 
 
 @final
@@ -46,8 +55,6 @@ class RecordingStream:
         allowance: Allowance | None = None,
     ) -> None:
         self.allowance = Allowance() if allowance is None else allowance
-        self.left: dict[str, LeftOut] = {}  # by file: time steps that lie in no window
-        self.coverage: dict[str, Coverage] = {}  # by file
         self._files = RecordingFiles.of(source)
         named = self._files.named(reading)
         self._tags = self._files.tags(reading)
@@ -77,10 +84,26 @@ class RecordingStream:
 
     def windows(self, name: str) -> Windows | None:
         """Cut the recordings of the file of this name; None where all are shorter than a window."""
-        plan = self._plan(name)
-        self.left[name] = plan.left
-        self.coverage[name] = Coverage.of(plan)
-        return Windows(**plan.fields()) if len(plan) else None
+        return _windows_of(self._plan(name))
+
+    def cut_files(self, names: Sequence[str]) -> tuple[list[Windows], dict[str, CutFile]]:
+        """Cut the recordings of several files; return their windows in this order, and what came of each file.
+
+        Files follow each other in one object where that changes nothing, because thousands of short recordings take
+        far less time together.
+        """
+        plans = {name: self._plan(name) for name in names}
+        windows: list[Windows] = []
+        files: dict[str, CutFile] = {}
+        for _, group in groupby(plans, key=lambda name: _to_be_cut_alone(name, plans[name])):
+            together = {name: plans[name] for name in group}
+            joined = _windows_of(CutPlan(self.cut, [track for plan in together.values() for track in plan.tracks]))
+            hashes = windows_hashes(joined, [len(plan) for plan in together.values()])
+            for (name, plan), windows_hash_ in zip(together.items(), hashes, strict=True):
+                files[name] = CutFile(windows_hash_, plan.left, Coverage.of(plan))
+            if joined is not None:
+                windows.append(joined)
+        return windows, files
 
     def _plan(self, name: str) -> CutPlan:
         recordings = self._files.read(name, self.cut.reading, self._tags.get(name, NOTHING))
@@ -135,6 +158,20 @@ class RecordingStream:
         warn_of_short({name: n for name, n in self.lengths.items() if name not in with_window}, self.cut.length)
 
 
+def _windows_of(plan: CutPlan) -> Windows | None:
+    return Windows(**plan.fields()) if len(plan) else None
+
+
+def _to_be_cut_alone(name: str, plan: CutPlan) -> str:
+    """Return the name of a file that others beside it would change, "" where they would not.
+
+    Values of more digits than float32 become float32 where that loses nothing, which is decided for each file. Ranges
+    of a table are counted for each file.
+    """
+    is_float32 = all(track.recording.values.dtype == np.float32 for track in plan.tracks)
+    return "" if is_float32 and not plan.has_ranges else name
+
+
 CHEAP = 2**24  # bytes that are hashed in any case; of a larger file the same size and time of change are believed
 
 
@@ -179,14 +216,24 @@ def are_facts(entry: Any) -> bool:
 
 def windows_hash(windows: Windows | None) -> str:
     """Hash windows with all that is known of them, whatever order they come in."""
-    whole = hashlib.sha256()
-    if windows is not None:
-        assert windows.recording is not None and windows.start is not None and windows.end is not None
-        n = len(windows)
-        texts = [np.full(n, "") if part is None else as_text(part) for part in (windows.y, windows.group)]
-        for row in np.lexsort((windows.end, windows.start, windows.recording)).tolist():
-            about = [windows.recording[row], float(windows.start[row]), float(windows.end[row])]
-            whole.update(repr([str(about[0]), *about[1:], *(str(text[row]) for text in texts)]).encode())
-            # float32 also where some of a recording are kept with more digits: that depends on how long it is
-            whole.update(np.ascontiguousarray(windows.x[row], "<f4").tobytes())
-    return whole.hexdigest()
+    return windows_hashes(windows, [0 if windows is None else len(windows)])[0]
+
+
+def windows_hashes(windows: Windows | None, counts: Sequence[int]) -> list[str]:
+    """Hash the windows of each of several files; `counts` says how many follow each other that are of one file."""
+    digests = [hashlib.sha256() for _ in counts]
+    if windows is None:
+        return [digest.hexdigest() for digest in digests]
+
+    assert windows.recording is not None and windows.start is not None and windows.end is not None
+    file_of_window = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((windows.end, windows.start, windows.recording, file_of_window))
+    unknown = np.full(len(windows), "")
+    labels, groups = (unknown if part is None else as_text(part) for part in (windows.y, windows.group))
+    columns = (file_of_window, windows.recording, windows.start, windows.end, labels, groups)
+    rows = zip(order.tolist(), *(column[order].tolist() for column in columns), strict=True)
+    for row, file, *about in rows:
+        digests[file].update(repr(about).encode())
+        # float32 also where some of a recording are kept with more digits: that depends on how long it is.
+        digests[file].update(np.ascontiguousarray(windows.x[row], "<f4").data)
+    return [digest.hexdigest() for digest in digests]

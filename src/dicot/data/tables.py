@@ -21,9 +21,7 @@ from dicot.data.clocks import Where, row_name
 from dicot.data.labelcolumns import FewValues, check_lacking, refuse_second_label, text_classes, with_one_label
 from dicot.data.labels import (
     as_text,
-    check_channel_names,
     check_labels,
-    check_rate,
     decimal_comma,
     is_number,
     lost_values,
@@ -293,38 +291,6 @@ def recordings_of_table(
         )
     first = whose.first()
     return [replace(one, group=first[one.name]) for one in found]
-
-
-def parts_of_arrays(arrays: dict[str, Array], reading: Reading) -> Parts:
-    """Take an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
-    rate = None
-    if "rate" in arrays:
-        said = arrays.pop("rate")
-        rate = check_rate(said.reshape(()).item() if said.size == 1 else said)
-    values = [name for name in arrays if name.lower() in ROLES["X"] and arrays[name].ndim > 1]
-    if not values:
-        scalars = {name: arrays.pop(name) for name in list(arrays) if arrays[name].ndim == 0}
-        label = scalars.get(reading.label or "")
-        parts = parts_of_table(table_columns(arrays), reading if label is None else reading.replace(label=None))
-        return parts._replace(rate=rate, label=parts.label if label is None else label.item())
-    x = arrays.pop(values[0])
-    if x.ndim != 2 or x.shape[0] > x.shape[1]:
-        raise InputError(
-            f"{values[0]!r} must have shape (channels, time) with more time steps than channels; got {x.shape}. "
-            + ("Save it transposed." if x.ndim == 2 else "Cases that are cut already are read without a window.")
-        )
-    names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
-    columns = dict(zip(check_channel_names([str(name) for name in names.ravel()], len(x)), x, strict=True))
-    reading = with_one_label(reading, arrays)
-    used = {reading.time, reading.label, reading.group, *(name for name in arrays if says_time(name))}
-    beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
-    if both := sorted(columns.keys() & beside.keys()):
-        raise InputError(f"{both[0]!r} is the name of a channel and of an array beside them. Rename one of them.")
-    if unused := [name for name in arrays if name not in used]:
-        warnings.warn(f"Not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
-    free = [name for name in columns if name not in (reading.ignore or ())]
-    kept = reading.channels or tuple(without_clocks(columns, free, None, None))
-    return parts_of_table(table_columns(columns | beside), reading.replace(channels=kept))._replace(rate=rate)
 
 
 def _words(name: str) -> list[str]:

@@ -41,9 +41,9 @@ from dicot.data import Windows
 from dicot.data.allowance import Allowance
 from dicot.data.conversion import is_swallowed
 from dicot.data.coverage import Coverage, refuse_partial
-from dicot.data.cutting import Cut, LeftOut, Outline, no_window, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.data.cutting import Cut, LeftOut, no_window, warn_of_short, warn_of_uneven
 from dicot.data.folders import below_named, by_name, read_named, refuse_mistaken
-from dicot.data.looking import unlike_most
+from dicot.data.looking import Outline, outline_of, settle, unlike_most
 from dicot.data.ranges import Misplaced
 from dicot.data.readers import known_suffixes
 from dicot.data.reading import Reading, before_pattern, suffix_of

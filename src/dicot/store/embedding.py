@@ -336,15 +336,13 @@ def _embed_new(
 
 def _cut_files(stream: RecordingStream, names: Sequence[str], known: set[Place]) -> tuple[list[Windows], Facts]:
     """Cut files; return their windows that are not `known`, and what is noted of each file."""
-    parts, notes = [], {}
-    for name in names:
-        windows = stream.windows(name)
-        coverage = asdict(stream.coverage[name])
-        notes[name] = {"windows": windows_hash(windows), "left": list(stream.left[name]), "coverage": coverage}
-        new = _chosen(windows, known, False)
-        if new is not None:
-            parts.append(new)
-    return parts, notes
+    windows, files = stream.cut_files(names)
+    new = [_chosen(part, known, False) for part in windows]
+    notes = {
+        name: {"windows": file.windows, "left": list(file.left), "coverage": asdict(file.coverage)}
+        for name, file in files.items()
+    }
+    return [part for part in new if part is not None], notes
 
 
 def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
