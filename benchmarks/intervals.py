@@ -15,8 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dicot import load
-from dicot.model.fewlabels import Relabelled
+from dicot import FewLabelClassifier, load
 from dicot.use.labels import accuracy
 from dicot.use.labels.accuracy import HonestAccuracy, honest_accuracy
 
@@ -43,20 +42,18 @@ Told = tuple[HonestAccuracy, float]
 
 
 class Means:
-    """Takes the place of Relabelled: a case is of the class whose mean is nearest, rather of one with more labels."""
+    """Takes the place of FewLabelClassifier: a case is of the class with the nearest mean, rather of a larger one."""
 
-    def __init__(self, x: Any) -> None:
-        self.x = (x - x.mean(axis=0)) / x.std(axis=0)
-
-    def fit(self, y: Any) -> "Means":
+    def fit(self, x: Any, y: Any) -> "Means":
+        x = (x - x.mean(axis=0)) / x.std(axis=0)
         classes, counts = np.unique(y[y >= 0], return_counts=True)
-        means = np.array([self.x[y == c].mean(axis=0) for c in classes])
-        scores = np.log(counts) - 0.4 * np.square(self.x[:, None] - means).sum(axis=2)
+        means = np.array([x[y == c].mean(axis=0) for c in classes])
+        scores = np.log(counts) - 0.4 * np.square(x[:, None] - means).sum(axis=2)
         self.transduction_ = np.where(y >= 0, y, classes[scores.argmax(axis=1)])
         return self
 
 
-def draw(setting: Setting, seed: int, repeats: int, kind: Any = Relabelled) -> Told:
+def draw(setting: Setting, seed: int, repeats: int, kind: Any = FewLabelClassifier) -> Told:
     """Return what honest_accuracy says about one draw, and the truth."""
     rng = np.random.default_rng(seed)
     n_cases = GROUP * GROUPS
@@ -89,13 +86,13 @@ def some(truth: Any, possible: Any, count: int, rng: np.random.Generator) -> Any
 
 
 def right(kind: Any, x: Any, y: Any, truth: Any, asked: Any) -> float:
-    return float(np.mean(kind(x).fit(y).transduction_[asked] == truth[asked]))
+    return float(np.mean(kind().fit(x, y).transduction_[asked] == truth[asked]))
 
 
 def coverage(setting: Setting, draws: int, repeats: int, means: bool = False) -> tuple[float, float, float, float]:
     """Return the share of draws whose interval holds the truth, and mean width, mean estimate and mean truth."""
-    kind = Means if means else Relabelled
-    with patch.object(accuracy, "Relabelled", kind):
+    kind = Means if means else FewLabelClassifier
+    with patch.object(accuracy, "FewLabelClassifier", kind):
         return summary(draw(setting, seed, repeats, kind) for seed in range(draws))
 
 
@@ -121,7 +118,7 @@ def hapt(draws: int, repeats: int) -> tuple[list[Told], list[Told]]:
         y = np.where(some(truth, possible, 5, rng), truth, -1)
         for told, groups, asked in ((known_people, None, possible & (y < 0)), (new_people, group, ~possible)):
             said = honest_accuracy(x, y, groups, repeats=repeats, random_state=seed, suggested=True)
-            told.append((said, right(Relabelled, x, y, truth, asked)))
+            told.append((said, right(FewLabelClassifier, x, y, truth, asked)))
     return known_people, new_people
 
 

@@ -24,7 +24,7 @@ from dicot.model.box import BOX  # noqa: E402
 from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
 from dicot.model.export import export_onnx  # noqa: E402
 from dicot.model.export import file as export_file  # noqa: E402
-from dicot.model.fewlabels import Head  # noqa: E402
+from dicot.model.head import Head, Neighbours  # noqa: E402
 from dicot.model.presets import PRESETS, grouped  # noqa: E402
 from dicot.nets.encoders import ENCODERS  # noqa: E402
 from tests.commands import dicot  # noqa: E402
@@ -233,12 +233,15 @@ def test_a_classifier_of_the_embeddings_is_a_second_output(n_labels: int, tmp_pa
     z = model.transform(x)
     few = np.where(np.arange(60) < n_labels, y, "")
     few[:2] = "wide", "narrow"
-    classifier = FewLabelClassifier(spreading="labels" if n_labels == 2 else "none").fit(z, few)
-    head = Head.load(classifier.head_.save(tmp_path / "head.safetensors"))
-    np.testing.assert_allclose(head.predict_proba(z), classifier.predict_proba(z), rtol=1e-9, atol=1e-12)
+    head = FewLabelClassifier().fit(z, few).head_
+    if n_labels == 2:  # as a file of an earlier release has it
+        settled = np.eye(2)[(y == "wide").astype(int)]
+        graph = Neighbours((z - head.mean) * head.factor, settled, np.eye(z.shape[1]), 5, "labels")
+        head = replace(head, neighbours=graph)
+    head = Head.load(head.save(tmp_path / "head.safetensors"))
     deployed = exported(model, tmp_path, classifier=head)
     assert deployed.classes == ("narrow", "wide")
-    assert_same(deployed.predict_proba(x), classifier.predict_proba(z))
+    assert_same(deployed.predict_proba(x), head.predict_proba(z))
     assert_same(deployed.transform(x), z)
 
 

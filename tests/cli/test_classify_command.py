@@ -99,7 +99,7 @@ def test_the_accuracy_need_not_be_measured(tmp_path: Path, monkeypatch: pytest.M
     head, out = tmp_path / "head.safetensors", tmp_path / "p.csv"
     dicot("classify", tmp_path / "v.npz", "--save", head, "--out", out)
     before = head.read_bytes(), out.read_bytes()
-    monkeypatch.setattr("dicot.use.labels.accuracy.Relabelled.fit", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr("dicot.use.labels.accuracy._guesses", lambda *_: pytest.fail("it was measured"))
     call = ("classify", tmp_path / "v.npz", "--save", head, "--out", out, "--overwrite", "--no-accuracy")
     said = dicot(*call)
     assert "The accuracy was not measured (--no-accuracy)." in said and "interval" not in said

@@ -24,22 +24,19 @@ def hide(y, n_labelled):
 
 
 class Recorded:
-    """Fits classifiers as Relabelled does, one by one, and keeps what they were fitted to."""
+    """Fits classifiers, and keeps what they were fitted to."""
 
     fits: list
 
-    def __init__(self, x):
-        self.x = x
-
-    def fit(self, y):
-        Recorded.fits.append((self.x, np.array(y)))
-        return FewLabelClassifier().fit(self.x, y)
+    def fit(self, x, y):
+        Recorded.fits.append((x, np.array(y)))
+        return FewLabelClassifier().fit(x, y)
 
 
 @pytest.fixture
 def fits(monkeypatch):
     Recorded.fits = []
-    monkeypatch.setattr(accuracy, "Relabelled", Recorded)
+    monkeypatch.setattr(accuracy, "FewLabelClassifier", Recorded)
     return Recorded.fits
 
 
@@ -265,7 +262,7 @@ def test_precision_counts_the_classes_as_frequent_as_they_are():
 
 
 def test_of_many_cases_a_sample_stands_for_all(fits, monkeypatch):
-    monkeypatch.setattr(accuracy, "GRAPH_CASES", 90)
+    monkeypatch.setattr(accuracy, "MOST_CASES", 90)
     x, y = classes()
     given = np.where(np.arange(120) % 4 == 0, y, -1)
     said = honest_accuracy(x, given, np.arange(120) % 5, repeats=1)

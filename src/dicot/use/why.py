@@ -19,7 +19,7 @@ from dicot.data.cases import Array
 from dicot.data.labels import as_text, labelled
 from dicot.model.box import BOX, in_box
 from dicot.model.deployed import OnnxEmbedder, hash_of, new_rows
-from dicot.model.fewlabels import FewLabelClassifier, StandardScale
+from dicot.model.fewlabels import USUAL_STRENGTH, StandardScale
 from dicot.use.outliers import EmbeddingOutlierDetector
 from dicot.use.projection import drawn_rows
 
@@ -134,7 +134,7 @@ def target_of(
         return Explained(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), rows)
     learned = named[drawn_rows(len(named), MOST, 0)]
     scale = StandardScale(x[learned])  # no FewLabelClassifier: its folds take ten times as long
-    head = LogisticRegression(C=FewLabelClassifier.C, max_iter=10_000).fit(scale(x[learned]), texts[learned])
+    head = LogisticRegression(C=USUAL_STRENGTH, max_iter=10_000).fit(scale(x[learned]), texts[learned])
     chances = head.predict_proba(scale(x[row][None]))[0]
     best = int(chances.argmax()) if asked is None else head.classes_.tolist().index(asked)
     unlike = named[texts[named] != head.classes_[best]]

@@ -14,13 +14,14 @@ from sklearn.utils import check_array
 
 from dicot.core.errors import listed
 from dicot.data.labels import check_groups
-from dicot.model.fewlabels import GRAPH_CASES, Relabelled, class_numbers
+from dicot.model.fewlabels import FewLabelClassifier, class_numbers
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 FOLDS = 5
 MANY_LABELS = 500  # from which they are dealt out once
+MOST_CASES = 10_000  # that stand for all
 LEVEL = 0.95
 FEW = 30  # labelled cases below which an interval is too wide to decide much, and its coverage is not to be relied on
 # A label counts as one case divided by this: held-out answers vary together, because their fits share labels, the
@@ -200,13 +201,13 @@ def honest_accuracy(
     confusion = np.zeros((len(classes), len(classes)))
     x, numbers = x[sample], numbers[sample]
     known = np.flatnonzero(numbers >= 0)
-    rng, classifiers = np.random.default_rng(random_state), Relabelled(x)
+    rng = np.random.default_rng(random_state)
     for repeat in range(repeats):
         guesses = np.full(len(known), -1)
         dealt = list(folds(truth, members, rng))
         for done, fold in enumerate(dealt):
             on_fit(repeat * len(dealt) + done, repeats * len(dealt))
-            guesses[fold], counts = _guesses(classifiers, numbers, known, fold)
+            guesses[fold], counts = _guesses(x, numbers, known, fold)
             others += counts
         scored = guesses >= 0
         right += guesses == truth
@@ -246,9 +247,9 @@ def honest_accuracy(
 def _sample(numbers: Rows, random_state: int) -> Rows:
     """Return the cases that stand for all (N,): those with a label and, of very many others, some that are drawn.
 
-    More than a classifier's graph holds would need another graph for every fit, which takes minutes.
+    Scaling and answering for all of a million cases in each of 25 fits would take minutes.
     """
-    most, known = GRAPH_CASES, np.flatnonzero(numbers >= 0)
+    most, known = MOST_CASES, np.flatnonzero(numbers >= 0)
     if len(numbers) <= most or len(known) >= most:
         return np.arange(len(numbers))
     others = np.random.default_rng(random_state).permutation(np.flatnonzero(numbers < 0))
@@ -268,7 +269,7 @@ def _weights(truth: Rows, others: Floats) -> Floats:
     return np.asarray(weights / max(float(weights.sum()), 1.0))
 
 
-def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) -> tuple[Rows, Floats]:
+def _guesses(x: Any, numbers: Rows, known: Rows, fold: Rows) -> tuple[Rows, Floats]:
     """Return a class number for each case of the fold, fitted without their labels; -1 where no fit could be right.
 
     Beside it how many cases without a label are taken for each class (K,).
@@ -279,7 +280,7 @@ def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) ->
     remaining = np.unique(seen[seen >= 0])
     if len(remaining) < 2:
         return np.full(len(fold), -1), np.zeros(n_classes)
-    found = classifiers.fit(seen).transduction_
+    found = FewLabelClassifier().fit(x, seen).transduction_
     others = np.bincount(found[numbers < 0], minlength=n_classes).astype(np.float64)
     return np.where(np.isin(numbers[hidden], remaining), found[hidden], -1), others
 
