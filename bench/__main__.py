@@ -6,6 +6,7 @@ from bench.commands.data import list_names, prepare
 from bench.commands.paper import paper
 from bench.commands.report import report
 from bench.commands.run import merge_ledgers, run
+from bench.measurements import add_measurements
 from dicot.cli import Commands, main, plain_warnings
 from dicot.cli.commands import command
 
@@ -18,6 +19,7 @@ command(app, "report")(report)
 command(app, "paper")(paper)
 command(app, "prepare")(prepare)
 command(app, "list")(list_names)
+add_measurements(app)
 
 
 @app.callback()

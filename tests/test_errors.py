@@ -29,7 +29,7 @@ def test_a_missing_extra_names_the_command():
 
 def test_nothing_advises_to_install_the_package_of_that_name_on_pypi_which_is_another_projects():
     root = Path(__file__).parent.parent
-    folders = [root / name for name in ("src", "bench", "docs", "benchmarks")]
+    folders = [root / name for name in ("src", "docs", "bench")]
     texts = [file for folder in folders for suffix in ("py", "md") for file in folder.rglob(f"*.{suffix}")]
     wrong_advice = re.compile(r"pip install [^\n]*dicot\[")
     wrong = [file.name for file in [*texts, root / "README.md"] if wrong_advice.search(file.read_text("utf-8"))]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from benchmarks.timing.shapes import Effort, Shape
-from benchmarks.timing.steps import method_section
 
+from bench.speed.shapes import Effort, Shape
+from bench.speed.steps import method_row
 from dicot.data import Windows
 from dicot.methods import METHODS, build_method
 from dicot.model.controls import CONTROLS
@@ -132,6 +132,6 @@ def test_embedding_leaves_no_memory_behind_on_the_gpu():
 
 
 def test_a_method_is_timed_beside_its_plain_loop():
-    section = method_section([Shape(8, 24, 1)], ["tf32"], "cuda", lambda *_: Effort(1, 1, 2, 0, 1, 200), ["dicot"])
-    ((label, (plain, ours, *_, ratio)),) = section.rows
-    assert label == "dicot 8, 24, 1 tf32" and min(plain, ours, ratio) > 0
+    row = method_row("dicot", Shape(8, 24, 1), "tf32", "cuda", Effort(1, 1, 2, 0, 1, 200))
+    assert row["method, B, T, C, precision"] == "dicot 8, 24, 1 tf32"
+    assert min(row["plain ms"], row["ours ms"], row["ratio"]) > 0

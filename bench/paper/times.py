@@ -35,7 +35,7 @@ def measured(folder: Path | None, name: str) -> pd.DataFrame:
         with naming(path):
             part = pd.read_csv(path, keep_default_na=False, na_values={c: [""] for c in columns if columns[c] is float})
             if lacking := [column for column in columns if column not in part]:
-                raise InputError(f"It lacks the column(s) {', '.join(lacking)}. Measure anew: `benchmarks/`.")
+                raise InputError(f"It lacks the column(s) {', '.join(lacking)}. Measure anew: `python -m bench alone`.")
             parts.append(part.astype(columns))
     if not parts:
         return pd.DataFrame(columns=list(columns))

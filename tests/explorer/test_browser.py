@@ -18,8 +18,7 @@ pytest.importorskip("fastapi", reason="the explorer needs fastapi")
 pytest.importorskip("uvicorn", reason="the explorer needs uvicorn")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
-from benchmarks.explorer import CHROMIUM, TOKEN, chromium, make_workspace, served  # noqa: E402
-
+from bench.speed.browser import CHROMIUM, TOKEN, chromium, make_workspace, served  # noqa: E402
 from dicot import LabelStore  # noqa: E402
 from dicot.explorer.labelling import HandLabels  # noqa: E402
 from dicot.explorer.page import (  # noqa: E402

@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the explorer needs fastapi")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
-from benchmarks.explorer import make_recording  # noqa: E402
-
+from bench.speed.browser import make_recording  # noqa: E402
 from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
 from tests.explorer.test_browser import CHROMIUM, browser, status, stored, visit  # noqa: E402, F401
 

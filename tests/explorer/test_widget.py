@@ -18,8 +18,7 @@ HOST = """async ([script, state]) => {
 def test_what_is_selected_in_the_page_comes_back_as_a_table(tmp_path: Path) -> None:
     pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
     pytest.importorskip("anywidget", reason="the widget needs anywidget")
-    from benchmarks.explorer import chromium
-
+    from bench.speed.browser import chromium
     from dicot.explorer.widget import Explorer
 
     places = {"recording": np.repeat(["a", "b"], 20), "start": np.arange(40.0), "end": np.arange(40.0) + 1}

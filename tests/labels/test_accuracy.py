@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.intervals import Setting, coverage
 from sklearn.metrics import f1_score
+from tests.labels.simulated import Setting, coverage
 
 from dicot import FewLabelClassifier, honest_accuracy
 from dicot.core.errors import InputError
@@ -207,7 +207,7 @@ def test_labels_chosen_by_class_do_not_say_how_frequent_each_is():
 @pytest.mark.parametrize("unequal", [False, True])
 def test_the_interval_covers_the_truth_of_its_own_question(n_groups, by_class, unequal):
     """Labels drawn or five of each class, of frequent and rare ones, asked about other cases or about new groups."""
-    inside, width, said, truth = coverage(Setting(60, n_groups, 2.5, 6, by_class, unequal), 100, 1, means=True)
+    inside, width, said, truth = coverage(Setting(60, n_groups, 2.5, 6, by_class, unequal), 100)
     assert inside >= 0.9 and width < 0.7
     assert said - truth < 0.03, "it may be too low where few labels are in few groups, and not too high"
 

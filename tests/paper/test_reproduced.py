@@ -82,7 +82,7 @@ def test_an_exhibit_says_its_labels_seeds_device_and_precision():
 @pytest.mark.slow
 def test_no_column_is_cut_off_at_1280_pixels(tmp_path):
     pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
-    from benchmarks.explorer import CHROMIUM, chromium
+    from bench.speed.browser import CHROMIUM, chromium
 
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}")

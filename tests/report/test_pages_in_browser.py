@@ -10,8 +10,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
-from benchmarks.explorer import CHROMIUM, chromium
-
+from bench.speed.browser import CHROMIUM, chromium
 from dicot.judge.report.figures import class_series, map_panels
 from dicot.judge.report.page import DrawnWindow, Part, render, windows_page
 from dicot.judge.report.tables import Table, text_table

@@ -4,10 +4,10 @@ import inspect
 
 import numpy as np
 import pytest
-from benchmarks.timing.agreement import check_losses
-from benchmarks.timing.reference import Definition, plain_pretrain
-from benchmarks.timing.shapes import Shape
 
+from bench.speed.agreement import check_losses
+from bench.speed.reference import Definition, plain_pretrain
+from bench.speed.shapes import Shape
 from dicot.methods import METHODS, build_method
 from dicot.methods.dicot import DiCOT
 from dicot.model.fitting import seeded_weights

@@ -7,14 +7,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from benchmarks.alone import SETS, Run, main, measured, planned
-from benchmarks.tables import as_csv
-from benchmarks.timing.walk import SEED, timing, walk
 from tests.paper.records import everything, paper_markdown
 
 from bench.paper import times
 from bench.paper.summary import _speed
 from bench.report.frame import frame
+from bench.speed import exponents
+from bench.speed.alone import SETS, Run, measured, put, runs_on
+from bench.speed.exponents import Curve, Sizes
+from bench.speed.walk import SEED, timing, walk
 from dicot import pretrain
 from dicot.core.errors import InputError
 from dicot.methods import build_method
@@ -49,11 +50,9 @@ def test_a_slow_run_is_timed_by_fewer_steps_and_none_is_counted_before_the_warm_
 def test_a_run_that_fails_is_a_row_with_its_reason_and_every_method_has_one_on_every_set(waves):
     row = measured(Run("methods", "catt", "catt", {}, waves, Recipe(3, 4), 1), CPU)
     assert row["error"] == "" and float(row["passes"]) == 1 and float(row["step_ms"]) > 0
-    options = type("Options", (), {"sets": ["ItalyPowerDemand"], "questions": ["methods", "splits"], "steps": 9})
-    options.methods, options.warm_up = ["dicot", "catt"], 3
-    runs = list(planned(options))
+    runs = list(runs_on("ItalyPowerDemand", ["methods", "splits"], ["dicot", "catt"], steps=9, warm_up=3))
     assert [run.contender for run in runs[:3]] == ["dicot", "catt", "k = 2"] and len(runs) == 11
-    assert {run.recipe.steps for run in runs} == {9} and len(SETS) == 3
+    assert {run.recipe.steps for run in runs} == {9} and len(SETS.split(",")) == 3
 
 
 def rows():
@@ -75,8 +74,12 @@ def rows():
     return made
 
 
+def write(path, rows):
+    pd.DataFrame(rows).to_csv(path, index=False)
+
+
 def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tmp_path):
-    (tmp_path / "times.csv").write_bytes(as_csv(rows()))
+    write(tmp_path / "times.csv", rows())
     text = paper_markdown(frame([]), tmp_path, only=["figure1", "table7", "figure6", "figure7"])
     assert "A step of Di-COT takes 4 ms on hapt (number 2 of 2; TNC needs 3)." in text
     assert (
@@ -92,7 +95,7 @@ def test_the_page_says_how_fast_each_is_beside_the_paper_and_what_did_not_fit(tm
     assert "| k = 2 | 3 |" in text
     assert _speed(tmp_path).startswith("No. On NVIDIA H200: a step of Di-COT takes 4 ms")
     ended = [row | {"error": "out of memory", "step_ms": "", "timed": "", "warm_up": ""} for row in rows()]
-    (tmp_path / "times.csv").write_bytes(as_csv(ended))
+    write(tmp_path / "times.csv", ended)
     assert "0 steps are timed" in paper_markdown(frame([]), tmp_path, only=["figure1"]), "every run failed"
     (tmp_path / "times.csv").write_text("question,contender\n")
     with pytest.raises(InputError, match=r"times\.csv.*data_set"):
@@ -111,29 +114,25 @@ def test_the_exponents_are_those_of_the_power_laws_in_the_file(tmp_path):
     assert "loss of Di-COT" not in paper_markdown(frame([]), tmp_path, only=["figure6"]), "two sizes are no curve"
 
 
-def test_runs_that_are_not_measured_anew_stay_in_the_file(tmp_path, monkeypatch):
+def test_rows_that_are_not_measured_anew_stay_in_the_file(tmp_path):
     out = tmp_path / "times.csv"
-    out.write_bytes(as_csv(rows()))
-    again = {**rows()[1], "step_ms": 7}
-    monkeypatch.setattr("benchmarks.alone.planned", lambda options: [Run("methods", "tnc", "tnc", {}, None, None, 1)])
-    monkeypatch.setattr("benchmarks.alone.measured", lambda run, device: again)
-    monkeypatch.setattr(Run, "data", type("Data", (), {"name": "hapt"}))
-    monkeypatch.setattr(Run, "recipe", Recipe(3, 128))
-    monkeypatch.setattr(sys, "argv", ["alone", "--device", "cpu", "--sets", "ItalyPowerDemand", "--out", str(out)])
-    main()
+    write(out, rows())
+    put(out, {**rows()[1], "step_ms": 7})
     found = pd.read_csv(out)
     assert found.contender.tolist() == [row["contender"] for row in rows()]
     assert found.step_ms[:2].tolist() == [4, 7]
 
 
+def test_a_point_of_a_curve_is_a_row_and_says_what_stayed_the_same():
+    curve = Curve("loss", "dicot", "k", (3,), Sizes(8, 0, 32, 16), 2)
+    row = exponents.measured(curve, 3, CPU, steps=2)
+    assert row["size"] == 3 and row["base"] == "B = 8, d = 16" and float(row["ms"]) > 0
+
+
 @pytest.mark.slow
-def test_both_benchmarks_run_with_torch_and_numpy_alone(tmp_path):
-    others = ("sklearn", "scipy", "safetensors", "typer", "rich", "aeon", "matplotlib", "jinja2")
-    for name, more in (("exponents", ["--steps", "2"]), ("alone", ["--questions", "methods", "--methods", "dicot"])):
-        out = tmp_path / f"{name}.csv"
-        argv = [name, "--device", "cpu", "--out", str(out), *more]
-        argv += ["--sets", "ItalyPowerDemand", "--steps", "3", "--warm-up", "1"] if name == "alone" else []
-        code = f"import sys, runpy; sys.modules.update(dict.fromkeys({others})); sys.argv = {argv}; "
-        code += f"runpy.run_module('benchmarks.{name}', run_name='__main__')"
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
-        assert len(pd.read_csv(out)) >= 1
+def test_the_command_writes_its_file(tmp_path):
+    out = tmp_path / "alone.csv"
+    command = [sys.executable, "-m", "bench", "alone", "--device", "cpu", "--out", str(out), "--questions", "methods"]
+    command += ["--methods", "dicot", "--sets", "ItalyPowerDemand", "--steps", "3", "--warm-up", "1"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert len(pd.read_csv(out)) == 1

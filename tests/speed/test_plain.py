@@ -3,8 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from benchmarks.timing.plain import PlainEncoder, plain_loss
 from torch import nn
+
+from bench.speed.plain import PlainEncoder, plain_loss
 
 
 class TheirModule(nn.Module):

@@ -1,52 +1,49 @@
-"""The script as it is typed, on a shape that takes no time, and the arithmetic of its tables."""
+"""The command as it is typed, on shapes that take no time."""
 
 import csv
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from benchmarks import speed
-from benchmarks.timing.sections import Section
+import typer
 from typer.testing import CliRunner
 
-ROOT = Path(__file__).resolve().parents[2]
-TINY = ["--device", "cpu", "--shape", "4,16,1", "--turns", "1", "--steps", "1", "--checked", "2"]
-PAGE = speed.page_name("cpu")
+from bench.speed import command
+from bench.speed.shapes import Effort
+
+TINY = ["--device", "cpu", "--shape", "4,16,1", "--shape", "4,12,2"]
+LABELS = ("4, 16, 1 float32", "4, 12, 2 float32")
 
 
-@pytest.fixture(scope="module")
-def tiny_run(tmp_path_factory):
-    """The lines that the script prints, run by its path from another folder, and the folder it writes to."""
-    out = tmp_path_factory.mktemp("speed")
-    command = [sys.executable, str(ROOT / "benchmarks" / "speed.py"), *TINY, "--shape", "4,12,2", "--out", str(out)]
-    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    ended = subprocess.run(
-        command, cwd=out.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.splitlines(), out
+def run(arguments):
+    app = typer.Typer()
+    app.command()(command.speed)
+    return CliRunner().invoke(app, arguments)
 
 
-@pytest.mark.slow
-def test_the_last_line_is_the_smallest_ratio(tiny_run):
-    lines, out = tiny_run
-    assert re.fullmatch(r"min ratio \d+\.\d\d", lines[-1])
-    with (out / f"{PAGE}.csv").open() as file:
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(command, "effort_for", lambda shape, kind: Effort(1, 1, 2, 2, 1))
+
+
+def test_the_last_line_is_the_smallest_ratio_and_the_files_have_every_number(tiny, tmp_path):
+    result = run([*TINY, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    page = command.page_name("cpu")
+    with (tmp_path / f"{page}.csv").open() as file:
         value = {(row["section"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
-    labels = ("4, 16, 1 float32", "4, 12, 2 float32")
-    ratios = [float(value["steps", label, "plain ms"]) / float(value["steps", label, "ours ms"]) for label in labels]
-    assert [float(value["steps", label, "ratio"]) for label in labels] == pytest.approx(ratios)
-    assert lines[-1] == f"min ratio {min(ratios):.2f}"
-    assert {value["agreement", label, "agrees"] for label in labels} == {"yes"}
+    ratios = [float(value["steps", label, "plain ms"]) / float(value["steps", label, "ours ms"]) for label in LABELS]
+    assert [float(value["steps", label, "ratio"]) for label in LABELS] == pytest.approx(ratios)
+    last = result.stdout.splitlines()[-1]
+    assert re.fullmatch(r"min ratio \d+\.\d\d", last) and last == f"min ratio {min(ratios):.2f}"
+    assert {value["agreement", label, "agrees"] for label in LABELS} == {"yes"}
+    assert "| B, T, C, precision | plain ms | ours ms | ratio |" in (tmp_path / f"{page}.md").read_text()
 
 
 def test_losses_that_do_not_agree_end_with_exit_code_one(monkeypatch):
-    table = Section("steps", "Steps", ("shape", "ratio"), (("4, 16, 1", (2.0,)),), "")
-    monkeypatch.setattr(speed, "step_sections", lambda *arguments: (table, table, [2.0], False))
-    result = CliRunner().invoke(speed.app, TINY)
+    steps = command.Section("steps", "Steps", [{"shape": "4, 16, 1", "ratio": 2.0}], "")
+    agreement = command.Section("agreement", "Losses", [{"shape": "4, 16, 1", "agrees": "NO"}], "")
+    monkeypatch.setattr(command, "step_sections", lambda *arguments: [steps, agreement])
+    result = run(TINY)
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1] == "min ratio 2.00"
     assert "eager float32" in result.stderr

@@ -66,7 +66,7 @@ FETCHED = ".fetched"  # where files behind URLs lie while they are read
 STAMPS = ("mtime", "LastModified", "last_modified", "updated", "created", "ETag", "etag")  # of file systems
 PROGRAM = 150 * 10**6  # bytes of the program itself, whatever it reads
 # Bytes at the peak for each byte of a file, or, where that is known, of the numbers in it: about twice what
-# `python -m benchmarks.corpus needs` found.
+# was measured.
 TIMES = {".csv": 40, ".csv.gz": 40, ".parquet": 10, ".npz": 8, ".mat": 40, ".edf": 20, ".hea": 20, ".wav": 20}
 Note = dict[str, Any]  # what became of a file, in plain values
 

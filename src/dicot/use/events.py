@@ -16,7 +16,7 @@ from dicot.data.labels import check_groups
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-# Chosen on training subjects of SisFall and HAPT: python -m benchmarks.events --choose
+# Chosen on training subjects of SisFall and HAPT: see docs/log.md.
 EXAMPLES, ORDINARY = 3, 5  # the nearest of each, whose mean distance counts
 DRAWN = 2_000  # ordinary windows that a window is compared with
 TINY = 1e-6

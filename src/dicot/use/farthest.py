@@ -143,7 +143,7 @@ def far_from_reference(
 
 
 def _detector(kind: str, n_neighbors: int, alpha: float) -> EmbeddingOutlierDetector:
-    """Return the detector for these features; chosen by `benchmarks.events --outliers --choose`."""
+    """Return the detector for these features; chosen by `python -m bench outliers`."""
     by_vector = kind == VECTOR
     return EmbeddingOutlierDetector(
         n_neighbors=n_neighbors,

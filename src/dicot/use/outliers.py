@@ -29,7 +29,7 @@ PLACE = 0.9  # the quantile of its distances by which a group lies far out or no
 KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
 SMALLEST_SPREAD = 1e-9  # of groups
 AT_ONCE = 1 << 19  # numbers of a reference that a single case is compared with directly
-# "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
+# "relative" with five neighbours was chosen on development sets, see docs/log.md.
 DISTANCES = {"kth": None, "mean": None, "relative": None}
 
 

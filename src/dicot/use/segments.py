@@ -23,7 +23,7 @@ Rows = NDArray[np.intp]
 
 DIGITS = 6  # of seconds
 LEAST = 5.0  # seconds
-# Chosen on the training subjects of HAPT and SisFall: python -m benchmarks.segmentation --choose
+# Chosen on the training subjects of HAPT and SisFall: see docs/segments.md.
 PENALTY = 6.0  # of a change, in multiples of how much a window differs from a later one of the same stretch
 ALIKE = 0.7  # distance of two stretches of one cluster, in the root of the same unit
 ELSEWHERE = 2.6  # times as far apart two of them may lie in different groups, in the distance that is usual there

@@ -17,7 +17,7 @@ from dicot.model.fewlabels import FewLabelClassifier, StandardScale, class_numbe
 Floats = NDArray[np.floating[Any]]
 Rows = NDArray[np.intp]
 
-# Chosen on development sets by benchmarks/suggestions.py, see docs/log.md.
+# Chosen on development sets, see docs/log.md.
 COVERED = 5  # labels per class that is known, after which uncertainty chooses
 NEIGHBOURS = 20  # whose mean distance says how typical a case is
 CANDIDATES = 5  # uncertain cases per suggestion, of which different ones are taken

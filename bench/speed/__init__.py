@@ -1,0 +1,1 @@
+"""Speed: training, embedding and search, each beside a plain way or as milliseconds."""

@@ -1,0 +1,1 @@
+"""How well events and stretches are found in recordings of people who were not learned from."""
