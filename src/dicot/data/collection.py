@@ -15,13 +15,14 @@ from dicot.core.settings import how_to_prepare
 from dicot.data.allowance import Allowance
 from dicot.data.arrays import recordings_in_memory
 from dicot.data.cases import Array, Cases, FloatArray, Policies, Scale, fingerprint, name_cases
+from dicot.data.casetables import table_cases
 from dicot.data.conversion import convert
 from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import warn_of_uneven
 from dicot.data.labels import as_text, check_channel_names, check_groups, check_labels, check_rate, labelled
 from dicot.data.looking import readable_recordings, settled_plan
 from dicot.data.reading import Reading, Source
-from dicot.data.tables import recordings_of_table, table_cases
+from dicot.data.tables import recordings_of_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +158,9 @@ class Windows(Cases):
             return cls(**plan.fields(), name=name)
         named = {"channels": channels and tuple(channels), "ignore": tuple(ignore) or None}
         reading = Reading(case=case, time=time, label=label, group=group).replace(**named)
-        cases, y, groups, _, names = table_cases(table, reading)
-        return replace(check_collection(cases, y, group=groups, name=name, **options), channels=names)
+        content = table_cases(table, reading)
+        windows = check_collection(content.X, content.y, group=content.group, name=name, **options)
+        return replace(windows, channels=content.channels)
 
     @classmethod
     def from_array(

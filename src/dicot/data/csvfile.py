@@ -1,4 +1,4 @@
-"""CSV files by pandas: what separates the cells, rows of one width, and one row per time step or per case."""
+"""CSV files by pandas: what separates the cells, rows of one width, and columns by their names."""
 
 import csv
 import gzip
@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, did_you_mean, listed
+from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.data.labelcolumns import with_one_label
 from dicot.data.labels import LOST, decimal_comma, is_number, is_value, plain_text
@@ -103,7 +103,7 @@ def open_sheet(path: Path) -> Sheet:
     """Look at the first rows of a file: find what separates the cells, and refuse rows of unequal width."""
     with _opened(path) as file:
         lines = list(islice(file, _SAMPLE))
-    if any("\0" in line for line in lines):  # as in text of two bytes for each character
+    if "\0" in "".join(lines):  # as in text of two bytes for each character
         raise InputError("It holds NUL characters. The file is damaged, or no text in UTF-8; write it again.")
     separator = _separator(lines)
     rows = [[cell.strip() for cell in row] for _, row in _parsed(lines, separator)]
@@ -129,7 +129,8 @@ def _parsed(lines: IO[str] | list[str], separator: str) -> Iterator[tuple[int, l
 
 def _separator(lines: list[str]) -> str:
     """Return the separator that divides the rows most evenly and leaves most numbers."""
-    present = [s for s in SEPARATORS if any(s in line for line in lines)]
+    text = "".join(lines)
+    present = [separator for separator in SEPARATORS if separator in text]
     if len(present) < 2:
         return present[0] if present else ","
     fits = {s: _fit(lines, s) for s in present}
@@ -204,7 +205,7 @@ def _names_of_cells(cells: Sequence[str]) -> Array:
 def _values_of_cells(cells: Sequence[str]) -> Array | None:
     """Return a column of plain numbers, or one of text alone; None for anything else."""
     numbers = [cell for cell in cells if cell]
-    if numbers and all(len(cell) <= _PLAIN_LONGEST and _PLAIN.fullmatch(cell) for cell in numbers):
+    if numbers and max(map(len, numbers)) <= _PLAIN_LONGEST and all(map(_PLAIN.fullmatch, numbers)):
         if len(numbers) == len(cells) and not any("." in cell for cell in numbers):
             return np.array([int(cell) for cell in cells], dtype=np.int64)
         return np.array([float(cell) if cell else np.nan for cell in cells])
@@ -235,96 +236,3 @@ def read_csv(path: Path, reading: Reading) -> Parts:
     reading = with_one_label(reading, header)
     columns = columns_of(sheet, [reading.label, reading.group])
     return parts_of_table(columns, reading, lambda row: sheet.line(row + 1))
-
-
-_ENDS = {"first": 0, "last": -1}
-_RAMP = 7  # steps that are even by chance are fewer
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-
-
-def read_rows(sheet: Sheet, reading: Reading) -> tuple[Array, Array | None, Array | None, str]:
-    """Return cases (N, 1, T), labels, groups, and what was read in words.
-
-    `label`, `group` and those to `ignore` are names of columns, or "first" or "last". Empty cells are missing values,
-    and after the last value of a row mean a shorter case. Where `header` is None, the first row is taken for names if a
-    column is named or all its cells are text, and for a case if all are numbers; anything in between is refused.
-    """
-    width, header, ignore = len(sheet.rows[0]), reading.header, reading.ignore
-    roles = {role: c for role in ("label", "group") if (c := getattr(reading, role)) is not None}
-    given = [*roles.values(), *(ignore or ())]
-    by_name = [c for c in given if c not in _ENDS]
-    if header is None:
-        ends = {_ENDS[c] % width for c in given if c in _ENDS}
-        header = bool(by_name) or _has_header([cell for i, cell in enumerate(sheet.rows[0]) if i not in ends])
-    names = sheet.rows[0] if header else []
-    if lost := [c for c in by_name if c not in names]:
-        known = did_you_mean(lost[0], names) if header else "Without header=True it has no names."
-        raise InputError(f"There is no column {lost[0]!r}. {known}")
-    places = {c: _ENDS[c] % width if c in _ENDS else names.index(c) for c in given}
-    values = [i for i in range(width) if i not in places.values()]
-    if torn := [c for c in roles.values() if places[c] in {places[d] for d in ignore or ()}]:
-        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore.")
-    if not values:
-        raise InputError("No column of values is left beside label, group and those to ignore. Leave one of them out.")
-    if header:
-        check_names(names)
-        _check_steps([names[i] for i in values])
-    frame = sheet.frame(header, [places[c] for c in roles.values()])
-    if not len(frame):
-        raise InputError("The file has no case below its header row.")
-    kinds = list(frame.dtypes)
-    for i in values:
-        if kinds[i].kind not in "iuf":
-            row, cell = next((row, str(cell)) for row, cell in enumerate(frame[i]) if not is_value(str(cell)))
-            remedy = decimal_comma(cell) or (
-                "If the column is not one of values, name it as label, group or ignore; it may be the first or the "
-                "last. Cells are separated by commas, semicolons or tabs."
-            )
-            line = sheet.line(row + header).capitalize()
-            raise InputError(f"{line}: could not convert {cell!r} to a number. {remedy}")
-    cases = frame[values].to_numpy(np.float64)
-    found = {role: to_names(frame[places[c]]) for role, c in roles.items()}
-    first = [" ".join(f"{v:g}" for v in cases[0][:3]) + " ...", *(f"{role} {found[role][0]}" for role in found)]
-    about = [
-        f"header: {'yes' if header else 'no'}",
-        f"{len(cases)} cases of {len(values)} time steps"
-        + (f" ({listed([names[i] for i in values])})" if header else ""),
-        *(f"{role}: {c}" for role, c in roles.items()),
-        *([f"ignored: {', '.join(ignore)}"] if ignore else []),
-        f"first case: {', '.join(first)}",
-    ]
-    return cases[:, None], found.get("label"), found.get("group"), "; ".join(about)
-
-
-def _has_header(cells: list[str]) -> bool:
-    """Tell whether the first row holds names: all are text, and all differ. A row that may be either is refused."""
-    text = [cell for cell in cells if not is_value(cell)]
-    if text and len(set(text)) == len(cells):
-        return True
-    # The columns of a data frame without names are called 0, 1, 2 ...; times rise evenly.
-    numbers = np.array([float(cell) if is_number(cell) else np.nan for cell in cells])
-    numbers = numbers[1:] if cells[:1] == [""] else numbers
-    steps = np.diff(numbers)
-    counts = len(steps) > 0 and numbers[0] == 0 and bool((steps == 1).all())
-    ramp = len(steps) >= _RAMP and steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-3, atol=0)
-    if not text and not counts and not ramp:
-        return False
-    raise InputError(
-        f"It is not clear whether the first row holds names or a case: {listed(cells)}. Say header=True or "
-        "header=False, and name a column that is not one of values as label, group or ignore "
-        "by its name, first or last."
-    )
-
-
-def _check_steps(names: list[str]) -> None:
-    """Refuse columns that are called differently where the others are numbered: an id is not a time step."""
-    forms = [_NUMBER.sub("#", name) for name in names]
-    numbered = Counter(form for form in forms if "#" in form)
-    usual, count = numbered.most_common(1)[0] if numbered else ("", 0)
-    odd = [name for name, form in zip(names, forms, strict=True) if form != usual]
-    if count > 1 and odd:
-        raise InputError(
-            f"The other columns are called like time steps ({names[forms.index(usual)]} ...), these are not: "
-            f"{listed(odd)}. Name each as label, group or ignore, or rename it if it is a "
-            "time step. Several channels need a long table."
-        )

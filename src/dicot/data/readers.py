@@ -12,8 +12,10 @@ import numpy as np
 
 from dicot.core.errors import InputError, UnusedKeysWarning, listed, naming
 from dicot.data.arrays import parts_of_arrays
-from dicot.data.cases import Array, RawCases, to_cases
-from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv, read_rows
+from dicot.data.cases import to_cases
+from dicot.data.casetables import Content as Content
+from dicot.data.casetables import needs_case_and_time, read_rows, table_cases
+from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet, read_csv
 from dicot.data.devices import files_by_device, join_devices, reading_of_device
 from dicot.data.edf import read_edf
 from dicot.data.labelcolumns import check_lacking, with_one_label
@@ -23,22 +25,12 @@ from dicot.data.reading import Reading
 from dicot.data.reading import stem_of as stem_of
 from dicot.data.reading import suffix_of as suffix_of
 from dicot.data.recording import Parts, Recording, recordings_of, signals
-from dicot.data.tables import needs_case_and_time, open_parquet, parts_of_table, read_table, table_cases, table_columns
+from dicot.data.tables import open_parquet, parts_of_table, read_table, table_columns
 from dicot.data.tags import NOTHING, Tag
 from dicot.data.textforms import read_text
 from dicot.data.wfdb import read_wfdb
 
 _TABLE = ("case", "time", "channels", "label", "group", "ignore")
-
-
-class Content(NamedTuple):
-    """Cases as a file holds them, in the order channels, time: lengths may differ and NaN is kept."""
-
-    X: RawCases
-    y: Array | None = None
-    group: Array | None = None
-    about: str = ""  # a table: its columns, what they were taken for and the first case, in words
-    channels: tuple[str, ...] | None = None  # a long table: their names
 
 
 def npz_cases(path: Path, reading: Reading) -> dict[str, Content]:
@@ -75,11 +67,11 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     sheet = open_sheet(path)
     reading = with_one_label(reading, sheet.rows[0])
     if reading.case is not None or reading.time is not None:
-        content = Content(*table_cases(columns_of(sheet, [reading.case, reading.label, reading.group]), reading))
+        content = table_cases(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
     elif reading.channels is not None:
         raise InputError(f"Channels are chosen in a long table. {needs_case_and_time('It')}")
     else:
-        content = Content(*read_rows(sheet, reading))
+        content = read_rows(sheet, reading)
     return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
 
 
@@ -127,7 +119,7 @@ READERS: dict[str, Reader] = {
     ".csv.gz": Reader(read_csv),
     ".parquet": Reader(
         lambda path, reading: parts_of_table(table_columns(read_table(path)), reading),
-        lambda path, reading: {"": Content(*table_cases(read_table(path), reading))},
+        lambda path, reading: {"": table_cases(read_table(path), reading)},
         _TABLE,
     ),
     ".npz": Reader(

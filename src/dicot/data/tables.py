@@ -1,10 +1,10 @@
-"""Tables: which columns are time stamps, channels, label and group; of long tables the cases; .parquet files."""
+"""Tables with one row per time step: their columns, and which are time stamps, channels, label and group."""
 
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean, listed
+from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean
 from dicot.core.settings import COLUMN, COLUMNS, as_option, how_to_set
 from dicot.core.storage import arrow
 from dicot.data.cases import Array, name_cases, to_array
@@ -21,7 +21,6 @@ from dicot.data.clocks import Where, row_name
 from dicot.data.labelcolumns import FewValues, check_lacking, refuse_second_label, text_classes, with_one_label
 from dicot.data.labels import (
     as_text,
-    check_labels,
     decimal_comma,
     is_number,
     lost_values,
@@ -29,7 +28,7 @@ from dicot.data.labels import (
 )
 from dicot.data.npyfile import ROLES
 from dicot.data.reading import Reading
-from dicot.data.recording import Parts, Recording, numbers, recordings_of
+from dicot.data.recording import Parts, Recording, recordings_of
 
 
 @contextmanager
@@ -45,69 +44,6 @@ def read_table(path: Path) -> Any:
     """Read a .parquet file as a pyarrow Table."""
     with open_parquet(path) as file:
         return file.read()
-
-
-def table_cases(table: Any, reading: Reading) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
-    """Return the cases (C, T_i) of a long table before any policy, labels, groups, what was read in words, channels."""
-    columns = table_columns(table)
-    reading = with_one_label(reading, columns)
-    case, time, channels = reading.case, reading.time, reading.channels
-    ignore = reading.ignore or ()
-    if case is None or time is None:
-        raise InputError(f"{needs_case_and_time('A long table')} It has the columns {', '.join(columns)}.")
-    roles = {role: c for role in ("case", "time", "label", "group") if (c := getattr(reading, role)) is not None}
-    require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
-    rest = [c for c in columns if c not in roles.values() and c not in ignore]
-    used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c])]
-    if not used or not len(columns[case]):
-        raise InputError(
-            f"The table has 0 rows, or no column of numbers beside {case!r} and {time!r}. Name the channels: "
-            f"{how_to_set('channels', COLUMNS)}."
-        )
-    codes, times = _numbered(columns[case]), _times(columns[time], time)
-    _refuse_lost(codes < 0, case)
-    names = columns[case][np.unique(codes, return_index=True)[1]]
-    order = np.lexsort((times, codes))
-    codes, times = codes[order], times[order]
-    within = np.diff(codes) == 0
-    if len(twice := np.flatnonzero(within & (times[1:] == times[:-1]))):
-        some = ", ".join(f"case {names[codes[i]]!s} at time {times[i]!s}" for i in twice[:5])
-        raise InputError(f"A case may have one row per time; {len(twice) + 1} came for {some}. Drop or average them.")
-    values = np.stack([numbers(columns[c], c) for c in used])[:, order]  # (C, rows)
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    cases = np.split(values, starts[1:], axis=1)
-    constant: dict[str, Array] = {}
-    for role in roles.keys() - {"case", "time"}:
-        own = _numbered(columns[roles[role]])[order]
-        if (changes := own != own[starts][codes]).any():
-            bad = names[np.unique(codes[changes])]
-            told = f"Column {roles[role]!r} must have one value per case; it changes within {listed([*map(str, bad)])}."
-            raise InputError(
-                f"{told} If these are recordings, leave out the column of cases and cut windows: "
-                f"{how_to_set('window', '5s')} of Windows."
-            )
-        constant[role] = check_labels(columns[roles[role]][order[starts]], len(cases), role)
-    if channels is None and within.any():
-        # Nobody named them, they tell cases apart and never change within one: ids or labels.
-        still = (values[:, 1:] == values[:, :-1])[:, within].all(axis=1) & (values != values[:, :1]).any(axis=1)
-        if still.any():
-            constants = ", ".join(c for c, is_still in zip(used, still, strict=True) if is_still)
-            raise InputError(
-                f"These never change within a case: {constants}. Say what they are: --label {COLUMN} or "
-                f"--group {COLUMN}; or leave them out: --ignore {COLUMN}; or name the channels: "
-                f"{how_to_set('channels', COLUMNS)}."
-            )
-    unused = [c for c in rest if c not in used] + list(ignore)
-    said = [
-        *(f"{role}: {c}" for role, c in roles.items()),
-        f"channels: {', '.join(used)}",
-        *([f"not used: {', '.join(unused)}"] if unused else []),
-        f"{len(cases)} cases",
-        f"first case: {names[0]}, {cases[0].shape[1]} time steps",
-        *(f"{c} = {' '.join(f'{v:g}' for v in row[:3])} ..." for c, row in zip(used[:3], cases[0], strict=False)),
-        *(f"{role} {constant[role][0]}" for role in roles if role in constant),
-    ]
-    return cases, constant.get("label"), constant.get("group"), "; ".join(said), tuple(used)
 
 
 def table_columns(table: Any) -> dict[str, Array]:
@@ -143,28 +79,22 @@ def _column(values: Any) -> Array:
     return to_array(values)
 
 
-def needs_case_and_time(what: str) -> str:
-    """Say that cases in a long table need two columns, and how they are named."""
-    options = f"{as_option('case', COLUMN)} {as_option('time', COLUMN)}"
-    return f'{what} needs the columns of cases and of time: {options} (in Python case="{COLUMN}", time="{COLUMN}").'
-
-
 def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
     if lost := [w for w in wanted if w not in columns]:
         hints = list(dict.fromkeys(did_you_mean(w, columns) for w in lost))
         raise InputError(f"The table has no column {' or '.join(map(repr, lost))}. {' '.join(hints)}")
 
 
-def _is_channel(column: Array) -> bool:
+def is_channel(column: Array) -> bool:
     """Tell whether a column that nobody named holds any number; text among numbers is refused later, with its row."""
     if column.dtype.kind not in "OUS":
         return column.dtype.kind in "biuf"
     return any(isinstance(v, Real) or is_number(str(v)) for v in column[~lost_values(column)])
 
 
-def _times(column: Array, name: str) -> Array:
+def sortable_times(column: Array, name: str) -> Array:
     """Return what to sort the rows of a case by."""
-    _refuse_lost(lost_values(column), name)
+    refuse_lost(lost_values(column), name)
     if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column):
         column = np.array(column.tolist())
     if column.dtype.kind not in "biufMm":
@@ -172,17 +102,17 @@ def _times(column: Array, name: str) -> Array:
             column = column.astype("datetime64[us]")
         except (TypeError, ValueError) as error:
             raise InputError(f"Column {name!r} must hold numbers or ISO dates to sort by; {error}.") from error
-    _refuse_lost(np.isnat(column) if column.dtype.kind in "Mm" else ~np.isfinite(column), name)
+    refuse_lost(np.isnat(column) if column.dtype.kind in "Mm" else ~np.isfinite(column), name)
     return column
 
 
-def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
+def refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
     if lost.any():
         which = name_cases(np.flatnonzero(lost), "row", "rows")
         raise InputError(f"Column {name!r} has no value in {which}. Drop them.")
 
 
-def _numbered(column: Array) -> NDArray[np.intp]:
+def numbered(column: Array) -> NDArray[np.intp]:
     """Number the values in order of first appearance; -1 for no value."""
     numbers = np.full(len(column), -1, dtype=np.intp)
     present = ~lost_values(column)
@@ -212,58 +142,124 @@ _ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table with one row per time step are."""
+
+    time: str | None
+    label: str | None
+    group: str | None
+    channels: tuple[str, ...]
+
+
 def parts_of_table(columns: Mapping[str, Array], reading: Reading, where: Where = row_name) -> Parts:
-    """Give the columns of a table with one row per time step their roles."""
-    held = tuple(columns)
+    """Return the columns of a table with one row per time step by their roles."""
     reading = with_one_label(reading, columns)
-    ignore = reading.ignore or ()
-    time = reading.time or None  # "" means none, of the others it is a name
-    named = [c for c in (time, reading.group, *(reading.channels or ())) if c is not None]
-    require_columns(columns, named)
-    if torn := [c for c in (*named, reading.label) if c in ignore]:
-        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of --ignore.")
+    _check_named(columns, reading)
     # Other recordings of the same call may have these columns.
-    lacking = tuple(c for c in (reading.label, *ignore) if c is not None and c not in columns)
-    label = None if reading.label is None else columns.get(reading.label)
-    columns = {name: column for name, column in columns.items() if name not in ignore}
+    wanted = (reading.label, *(reading.ignore or ()))
+    lacking = tuple(name for name in wanted if name is not None and name not in columns)
+    used = {name: column for name, column in columns.items() if name not in (reading.ignore or ())}
+
+    roles = _roles(used, reading)
+    if reading.label is not None and reading.channels is None and not lacking:
+        # A label that is misspelled is refused as such.
+        refuse_second_label(used, roles.channels, reading.label)
+    if not roles.channels:
+        raise _no_channel(used)
+    stamps = None if roles.time is None else used[roles.time]
+    return Parts(
+        columns={channel: used[channel] for channel in roles.channels},
+        stamps=stamps,
+        label=None if roles.label is None else used.get(roles.label),
+        group=None if roles.group is None else columns[roles.group],
+        where=where,
+        unit=_unit_by_name(roles.time, stamps),
+        held=tuple(columns),
+        lacking=lacking,
+        texts=_columns_of_words(used, roles) if reading.channels is None else {},
+    )
+
+
+def _check_named(columns: Mapping[str, Array], reading: Reading) -> None:
+    """Refuse columns that were named and are not there, or that are to be used and ignored."""
+    # "" for time means that there is none; of the others it is a name.
+    named = [name for name in (reading.time or None, reading.group, *(reading.channels or ())) if name is not None]
+    require_columns(columns, named)
+    for name in (*named, reading.label):
+        if name is not None and name in (reading.ignore or ()):
+            raise InputError(f"Column {name!r} cannot be used and ignored. Leave it out of --ignore.")
+
+
+def _roles(columns: Mapping[str, Array], reading: Reading) -> Roles:
+    """Find the roles of columns: those that were named, and by their names and values the others."""
     groups = None if reading.group is None else columns[reading.group]
+    time = reading.time or None  # "" means that no column is one
     if reading.time is None:
-        free = {c: column for c, column in columns.items() if c not in (*named, reading.label)}
-        usual = [c for c in free if c.lower() in _TIMES]
-        clocks = usual or _clocks(free, groups)
-        if len(clocks) > 1:
-            example = how_to_set("time", clocks[0])
-            raise InputError(f"{', '.join(clocks)} could each hold the time stamps. Say which, such as {example}.")
-        time = clocks[0] if clocks else None
-    roles = {c for c in (time, reading.label, reading.group) if c is not None}
-    if taken := [c for c in reading.channels or () if c in roles]:
-        raise InputError(f"Column {taken[0]!r} cannot be a channel and time stamps, label or group. Name it once.")
-    channels = list(reading.channels or ())
-    texts: dict[str, FewValues] = {}
-    if not channels:
-        found = [c for c in columns if c not in roles and _is_channel(columns[c])]
-        for option, words in _ROLES.items():  # they would give the answer away
-            if called := [c for c in found if c.lower() in words]:
-                raise InputError(
-                    f"Column {called[0]!r} is called like a {option}. If it is one, say "
-                    f"{how_to_set(option, called[0])}. Otherwise leave it out: {as_option('ignore', called[:1])}, or "
-                    f"name the channels: {as_option('channels', COLUMNS)}."
-                )
-        channels = without_clocks(columns, found, groups, time)
-        if reading.label is None:
-            no_class = {*roles, *found, *(c for c in columns if c.lower() in _ROLES["group"])}
-            texts = text_classes({c: column for c, column in columns.items() if c not in no_class})
-        if reading.label is not None and not lacking:  # a misspelled label is refused as such
-            refuse_second_label(columns, channels, reading.label)
-    if not channels:
-        remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
-        remedy = remedy or f"Name the channels: {how_to_set('channels', COLUMNS)}."
-        raise InputError(f"There is no column of numbers among {', '.join(columns)}. {remedy}")
-    stamps = None if time is None else columns[time]
-    units = {_UNIT_WORDS[word] for word in _words(time or "") if word in _UNIT_WORDS}  # by the name of the column
-    unit = units.pop() if len(units) == 1 and stamps is not None and stamps.dtype.kind in "iuf" else None
-    values = {c: columns[c] for c in channels}
-    return Parts(values, stamps, None, label, groups, None, where, unit=unit, held=held, lacking=lacking, texts=texts)
+        named = {reading.label, reading.group, *(reading.channels or ())}
+        time = _time_column({name: column for name, column in columns.items() if name not in named}, groups)
+    no_channels = {name for name in (time, reading.label, reading.group) if name is not None}
+    for name in reading.channels or ():
+        if name in no_channels:
+            raise InputError(f"Column {name!r} cannot be a channel and time stamps, label or group. Name it once.")
+    channels = reading.channels
+    if channels is None:
+        numeric = [name for name in columns if name not in no_channels and is_channel(columns[name])]
+        _refuse_channels_called_like_labels(numeric)
+        channels = tuple(without_clocks(columns, numeric, groups, time))
+    return Roles(time, reading.label, reading.group, channels)
+
+
+def _time_column(columns: Mapping[str, Array], groups: Array | None) -> str | None:
+    """Return the column that nobody named and that holds the time stamps, by its name or its values."""
+    clocks = [name for name in columns if name.lower() in _TIMES] or _clocks(columns, groups)
+    if len(clocks) > 1:
+        example = how_to_set("time", clocks[0])
+        raise InputError(f"{', '.join(clocks)} could each hold the time stamps. Say which, such as {example}.")
+    return clocks[0] if clocks else None
+
+
+def _refuse_channels_called_like_labels(channels: Sequence[str]) -> None:
+    """Ask about columns called label or group: as channels they would give the answer away."""
+    for option, words in _ROLES.items():
+        called = [name for name in channels if name.lower() in words]
+        if called:
+            raise InputError(
+                f"Column {called[0]!r} is called like a {option}. If it is one, say "
+                f"{how_to_set(option, called[0])}. Otherwise leave it out: {as_option('ignore', called[:1])}, or "
+                f"name the channels: {as_option('channels', COLUMNS)}."
+            )
+
+
+def _columns_of_words(columns: Mapping[str, Array], roles: Roles) -> dict[str, FewValues]:
+    """Return columns of words that may be labels, where nobody named one."""
+    if roles.label is not None:
+        return {}
+    used = {roles.time, roles.group, *roles.channels}
+    free = {name: column for name, column in columns.items() if name not in used}
+    return text_classes(
+        {
+            name: column
+            for name, column in free.items()
+            if name.lower() not in _ROLES["group"] and not is_channel(column)
+        }
+    )
+
+
+def _no_channel(columns: Mapping[str, Array]) -> InputError:
+    """Return the error for a table without a column of numbers, some of which may have a decimal comma."""
+    first_cells = [str(cell) for column in columns.values() for cell in column[:1]]
+    remedies = [remedy for cell in first_cells if (remedy := decimal_comma(cell))]
+    remedy = remedies[0] if remedies else f"Name the channels: {how_to_set('channels', COLUMNS)}."
+    return InputError(f"There is no column of numbers among {', '.join(columns)}. {remedy}")
+
+
+def _unit_by_name(time: str | None, stamps: Array | None) -> str | None:
+    """Return the unit of time stamps that are numbers, where a word of their column's name says it."""
+    if time is None or stamps is None or stamps.dtype.kind not in "iuf":
+        return None
+    units = {_UNIT_WORDS[word] for word in _words(time) if word in _UNIT_WORDS}
+    return units.pop() if len(units) == 1 else None
 
 
 def recordings_of_table(
