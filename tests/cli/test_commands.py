@@ -174,7 +174,6 @@ def test_a_failed_method_is_shown_and_the_command_fails(tmp_path):
         ("protocols", "linear probe"),
         ("poolings", "mean+max+std"),
         ("datasets", "synthetic"),
-        ("suites", "smoke"),
         ("models", "dicot-base         An encoder"),
     ],
 )
