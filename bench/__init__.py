@@ -1,3 +1,7 @@
-"""Our own tables and the paper: run from a clone by `python -m bench`, not part of the installed library."""
+"""Our own tables and the paper: run from a clone by `python -m bench`, not part of the installed library.
 
-import bench.datasets  # noqa: F401  (registers the paper's large sets and their stand-ins)
+Importing it registers the paper's large data sets, what stands in for them, and the paper's suites.
+"""
+
+import bench.datasets
+import bench.paper.suites  # noqa: F401

@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bench.recorded import todays_config
 from dicot.core.database import open_tables, transaction
 from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from dicot.judge.evaluation.jobs import Job
 
 TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
-
-# A preset as it was recorded, by its name and the hash of its values, and what it is called since another has its name.
-RENAMED = {("best", "9ee2a8a7dd6f"): "best-2026.11"}
 
 SCHEMA_VERSION = 2
 WHAT = "ledger"  # in what is said of the file
@@ -191,11 +189,12 @@ def _result(cells: Row) -> Result:
         raise InputError("there are no scores: the row is not whole.")
     values = {name: float(cells[name]) for name in metrics}
     draw, contender = _cell(cells.get(DRAW, 1), "INTEGER"), cells[CONTENDER]
-    old = config.get("settings", {}).get("preset")
-    if (today := RENAMED.get((old, config.get("preset")))) is not None:
-        contender = today + contender.removeprefix(old) if contender.startswith(old) else contender
-        config["settings"]["preset"] = today
-        facts |= {"config": canonical(config), "key": key_of(config)}
+    current = todays_config(config)
+    if current != config:
+        before, now = config["settings"]["preset"], current["settings"]["preset"]
+        if contender.startswith(before):
+            contender = now + contender.removeprefix(before)
+        facts |= {"config": canonical(current), "key": key_of(current)}
     return Result(suite=cells[SUITE], contender=contender, draw=draw, values=values, **facts)
 
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-import bench.paper.suites  # noqa: F401  (adds the paper's suites)
 from bench.paper.raw import prepare_by_name
 from bench.suites import SUITES
 from dicot.cli import listing

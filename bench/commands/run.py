@@ -52,7 +52,6 @@ def run(
     check_outputs(export, overwrite=overwrite, inputs=(ledger,))
 
     from bench.ledger import Ledger, check_export, write_table
-    from bench.paper import suites as _  # noqa: F401  (adds the paper's suites)
     from bench.plan import make_plan
     from bench.suites import suite_jobs
 

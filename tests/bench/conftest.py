@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bench.paper import suites  # noqa: F401  (the paper's suites)
 from dicot.data import Windows
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData

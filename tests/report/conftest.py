@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.paper import reports, suites  # noqa: F401  (the paper's suites and their layouts)
+from bench.paper import reports  # noqa: F401  (the layouts of the paper)
 
 
 @pytest.fixture

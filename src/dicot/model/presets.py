@@ -68,20 +68,18 @@ class Preset:
 
     def digest(self) -> str:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
-        old = ("method", *FEATURES[:4])
-        values = {name: getattr(self, name) for name in old} | {"params": dict(self.method_params)}
-        new = ("levels", "length", "fewest", "minutes")
-        values |= {name: getattr(self, name) for name in new if getattr(self, name)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        del values["name"], values["summary"]
+
+        values["method_params"] = dict(self.method_params)
+        values["recipe"] = schedule_name(self.recipe)
+        if is_dataclass(self.recipe) and not isinstance(self.recipe, type):
+            values["recipe_values"] = asdict(self.recipe)
         for part in filter(None, (self.initial, self.box)):  # other weights in the box, other results
             config = json.loads((in_box(part) / "config.json").read_text(encoding="utf-8"))
-            values |= {"encoder": self.encoder, "weights": config["weights"]["sha256"]}
+            values["weights"] = config["weights"]["sha256"]
         if self.otherwise:
             values["otherwise"] = find_preset(self.otherwise).digest()
-        values["difference"] = False  # a feature that is gone, as recorded results have it
-        rule = self.recipe
-        values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it
-        if is_dataclass(rule) and not isinstance(rule, type):
-            values |= {"values": asdict(rule)}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
 
