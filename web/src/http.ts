@@ -1,7 +1,8 @@
 /** The server of `dicot explore` as a source. */
 
 import { HttpRecordings } from "./recording/source";
-import type { About, Codes, Column, Context, Doubts, Labels, Neighbours, Series, Source, Suggestions, Verdict, Why } from "./source";
+import type { Labels } from "./labels";
+import type { About, Codes, Column, Context, Doubts, Neighbours, Series, Source, Suggestions, Verdict, Why } from "./source";
 
 const KEY = "dicot-token";
 

@@ -1,6 +1,7 @@
 /** A page that holds its data as a source: what `dicot explore --export` writes. */
 
-import type { About, Codes, Column, Labels, Neighbours, Series, Source, Time, Window } from "./source";
+import type { Labels } from "./labels";
+import type { About, Codes, Column, Neighbours, Series, Source, Time, Window } from "./source";
 
 const NEIGHBOURS = 8;
 

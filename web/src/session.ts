@@ -2,7 +2,8 @@
 
 import { type Colouring, colouring } from "./colour";
 import { Signal } from "./signal";
-import type { About, Codes, Column, Doubts, Labels, Neighbours, Source, Suggestions, Verdict, Why } from "./source";
+import type { Labels } from "./labels";
+import type { About, Codes, Column, Doubts, Neighbours, Source, Suggestions, Verdict, Why } from "./source";
 import { type Status, windows } from "./status";
 
 export class Session {

@@ -1,5 +1,6 @@
 /** Where the page's data come from: a server (http.ts) or the page itself (inline.ts). */
 
+import type { Labels } from "./labels";
 import type { RecordingSource } from "./recording/source";
 
 export type Time = number | string;
@@ -70,12 +71,6 @@ export interface Context {
 export interface Neighbours {
   rows: number[];
   distances: number[] | null;
-}
-
-export interface Labels {
-  labels: Record<string, string>;
-  names: string[];
-  can_undo: boolean;
 }
 
 export interface Suggestions {

@@ -5,7 +5,7 @@ import type { Key } from "../keys";
 import { KEYS, labeller } from "../labeller";
 import type { Session } from "../session";
 import type { Signal } from "../signal";
-import type { Labels } from "../source";
+import type { Labels } from "../labels";
 import type { Range } from "../strips";
 import { readPlace, writePlace } from "./address";
 import { clock, day } from "./axis";

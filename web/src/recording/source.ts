@@ -1,6 +1,6 @@
 /** What the large view asks of the server; a page that was exported has no recordings. */
 
-import type { Labels } from "../source";
+import type { Labels } from "../labels";
 
 export interface RecordingName {
   name: string;
