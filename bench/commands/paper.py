@@ -100,10 +100,10 @@ def _run(
 
 def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
     """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
+    from bench.paper.mapfile import read_maps
     from bench.paper.maps import run_maps
     from bench.paper.suites import maps_set
     from dicot.core.storage import write_atomic
-    from dicot.use.projection import read_maps
 
     name = options.sets[0] if options.sets else maps_set()
     before = [one for one in {table.with_name(MAPS) for table in published} if one.is_file()]

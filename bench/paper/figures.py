@@ -10,6 +10,7 @@ import pandas as pd
 from bench.paper import times as alone
 from bench.paper.drawings import power_curves, reference_curves, sub_blocks
 from bench.paper.grid import EXPECTED, column_of, grid, paper_ranks, side_by_side
+from bench.paper.mapfile import read_maps
 from bench.paper.numbers import AVERAGE, COUNTS, LARGE, METHODS, NAMES, printed, printed_hours, printed_names
 from bench.paper.tables import FAMILIES, RANKS, Records, number_cell
 from bench.report import frame
@@ -23,7 +24,6 @@ from dicot.judge.report.figures import map_panels
 from dicot.judge.report.page import Part
 from dicot.judge.report.scores import failures, score_table, seeds_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell
-from dicot.use.projection import read_maps
 
 HERO = NAMES["dicot"]
 UNTRAINED = "no batches"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.paper.mapfile import Maps, read_maps, write_maps
 from bench.paper.suites import MAPPED_BY
 from bench.suites import SuiteOptions, suite_jobs
 from dicot.core.device import resolve_device
@@ -15,7 +16,7 @@ from dicot.data.datasets import card, is_path
 from dicot.judge.evaluation.jobs import Job, units_of
 from dicot.judge.evaluation.run import Embedded, Shelf, Site, run_units
 from dicot.judge.result import Result
-from dicot.use.projection import Maps, read_maps, tsne, write_maps
+from dicot.use.projection import tsne
 
 
 def run_maps(

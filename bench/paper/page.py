@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench.paper import figures, tables
 from bench.paper.grid import rests_on
+from bench.paper.mapfile import read_maps
 from bench.paper.numbers import ARCHIVES, COUNTS
 from bench.paper.reports import CAVEATS, closing
 from bench.paper.summary import summary_parts
@@ -22,7 +23,6 @@ from dicot.data.datasets import DATASETS
 from dicot.judge.report.frame import natural, seeds_of
 from dicot.judge.report.page import Part
 from dicot.judge.report.tables import text_table
-from dicot.use.projection import read_maps
 
 TITLE = "Di-COT, the paper and this library"
 READING = (

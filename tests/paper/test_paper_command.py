@@ -72,7 +72,7 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     Path("results").mkdir()
     Path("results/a.csv").write_text("")
     Path("results/maps.npz").write_bytes(b"maps")
-    monkeypatch.setattr("dicot.use.projection.read_maps", lambda path: SimpleNamespace(data_set="waves.npz"))
+    monkeypatch.setattr("bench.paper.mapfile.read_maps", lambda path: SimpleNamespace(data_set="waves.npz"))
     monkeypatch.setattr("bench.ledger.read_contents", lambda path: ([], []))
     monkeypatch.setattr("bench.ledger.read_records", lambda *words: ([], []))
     call = ["paper", "--run", "--overwrite", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]

@@ -7,6 +7,7 @@ import pytest
 
 from bench.paper import maps as bench_maps
 from bench.paper.figures import maps_part
+from bench.paper.mapfile import Maps, read_maps, write_maps
 from bench.paper.maps import run_maps
 from bench.paper.suites import NOT_IN_PAPER
 from bench.paper.tables import newest
@@ -16,7 +17,6 @@ from dicot.judge.evaluation.run import Embedded
 from dicot.judge.protocols import Features
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
-from dicot.use.projection import Maps, read_maps, write_maps
 
 QUICK = {"device": "cpu", "steps": 2}
 

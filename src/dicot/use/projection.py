@@ -1,12 +1,11 @@
-"""Embeddings in two dimensions, for looking at, not for measuring, and the file that such maps are kept in."""
+"""Embeddings in two dimensions, for looking at, not for measuring."""
 
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dicot.core.errors import InputError, need_extra
-from dicot.core.storage import write_atomic
+from dicot.core.errors import need_extra
 from dicot.data.cases import pieces
-from dicot.data.npyfile import load_npz
 
 Floats = NDArray[np.float64]
-FACTS = ("labels", "data_set", "fingerprint", "seed", "steps", "titles")  # of a file; any other array is a map
 MIN_CASES = 5
 MAX_PERPLEXITY = 30.0
 STEPS = 1000  # of t-SNE's descent
@@ -188,44 +184,3 @@ def principal_components(x: Any, *, seed: int = 0, fitted: int = LANDMARKS["tsne
         for rows in pieces((len(x), 1, x.shape[1])):
             out[rows] = scaler.transform(np.asarray(x[rows], np.float64)) @ directions
     return out
-
-
-@dataclass(frozen=True, eq=False)
-class Maps:
-    """Every test case of a data set in two dimensions, by contender, and what these maps depend on."""
-
-    data_set: str
-    fingerprint: str  # of the data
-    seed: int
-    steps: int  # of every training in a trial; 0: as many as the recipe says
-    labels: NDArray[Any]  # (N,)
-    points: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # (N, 2)
-    titles: Mapping[str, str] = field(default_factory=dict)  # how the points came about
-
-
-def write_maps(path: Path, maps: Maps) -> None:
-    """Write the maps whole or not at all: one array (N, 2) under each contender's name, and the facts beside them."""
-    buffer = io.BytesIO()
-    facts = (maps.labels, maps.data_set, maps.fingerprint, maps.seed, maps.steps, [maps.titles[n] for n in maps.points])
-    arrays: dict[str, Any] = {**dict(zip(FACTS, map(np.array, facts), strict=True)), **maps.points}
-    np.savez_compressed(buffer, **arrays)
-    write_atomic(path, buffer.getvalue())
-
-
-def read_maps(path: Path) -> Maps:
-    """Read what `write_maps` wrote, checked."""
-    arrays = load_npz(path)
-    if absent := [name for name in FACTS if name not in arrays]:
-        raise InputError(
-            f"{path} is no file of maps: {', '.join(absent)} is missing. `python -m bench paper --run` writes one."
-        )
-    labels, data_set, mark, seed, steps, titles = (arrays.pop(name) for name in FACTS)
-    fit = {points.shape for points in arrays.values()} <= {(*labels.shape, 2)} and titles.shape == (len(arrays),)
-    plain = all(points.dtype == np.float32 and np.isfinite(points).all() for points in arrays.values())
-    try:
-        if not (fit and plain and labels.ndim == 1):
-            raise ValueError("its maps and labels do not fit together")
-        how = dict(zip(arrays, map(str, titles), strict=True))
-        return Maps(str(data_set), str(mark), int(seed), int(steps), labels, arrays, how)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error}. Remove it and make it again.") from error

@@ -48,13 +48,20 @@ def class_scores(classes: Sequence[Any], confusion: Any, shares: Any = None) -> 
     """
     matrix = np.asarray(confusion, np.float64)
     cases = matrix.sum(axis=1)
-    weighed = matrix if shares is None else matrix * (np.asarray(shares) / np.maximum(cases, TINY))[:, None]
-    answers = weighed.sum(axis=0)
-    right = np.diag(matrix), np.diag(weighed)
-    recall = np.divide(right[0], cases, out=np.full(len(cases), np.nan), where=cases > 0)
-    precision = np.divide(right[1], answers, out=np.full(len(cases), np.nan), where=answers > 0)
+    weighted = matrix
+    if shares is not None:
+        weighted = matrix * (np.asarray(shares) / np.maximum(cases, TINY))[:, None]
+    answers = weighted.sum(axis=0)
+    recall = _ratio(np.diag(matrix), cases)
+    precision = _ratio(np.diag(weighted), answers)
     columns = cases.tolist(), recall.tolist(), precision.tolist()
     return tuple(ClassScore(*row) for row in zip(classes, *columns, strict=True))
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, and NaN where the whole is 0."""
+    ratio: Floats = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    return ratio
 
 
 def is_uneven(counts: Any) -> bool:
@@ -113,29 +120,38 @@ class HonestAccuracy:
     def __str__(self) -> str:
         if not self.n_scored:
             return f"The accuracy is not known: none of {self.n_labelled} labelled cases could be held out."
-        unit = self.group_name
-        asked = "other cases from the same sources as the labelled ones"
-        if self.n_groups:
-            asked = f"cases of a new {unit} (those of a {unit} that has labels are often easier)"
-        by = f" of {self.n_groups} {unit}s, held out by {unit}" if self.n_groups else ""
-        weighed = " Each class counts by its estimated share of the cases without a label." if self.by_class else ""
         accuracy = (
             f"ccuracy {100 * self.accuracy:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f}) for "
-            f"{asked}"
+            f"{self._question}"
         )
         macro_f1 = f"acro-F1 {100 * self.macro_f1:.1f} %"
         scores = f"A{accuracy}, m{macro_f1}"
         if is_uneven(self.shares):  # accuracy is high where a rare class is never found
             scores = f"M{macro_f1}, a{accuracy}"
-        return f"{scores}, from {self.n_scored} labelled cases{by}.{weighed} {self.constant}"
+        sentence = f"{scores}, from {self.n_scored} labelled cases"
+        if self.n_groups:
+            sentence += f" of {self.n_groups} {self.group_name}s, held out by {self.group_name}"
+        sentence += "."
+        if self.by_class:
+            sentence += " Each class counts by its estimated share of the cases without a label."
+        return f"{sentence} {self.constant}"
+
+    @property
+    def _question(self) -> str:
+        """Which cases the accuracy is about."""
+        if not self.n_groups:
+            return "other cases from the same sources as the labelled ones"
+        unit = self.group_name
+        return f"cases of a new {unit} (those of a {unit} that has labels are often easier)"
 
     def measured(self) -> str:
         """Say in a sentence how the accuracy was measured; empty where it could not be."""
+        if not self.n_scored:
+            return ""
         how = f"whole {self.group_name}s together" if self.n_groups else "one by one"
-        parts = min(FOLDS, self.n_groups or FOLDS)
+        n_parts = min(FOLDS, self.n_groups or FOLDS)
         often = "once" if self.repeats == 1 else f"{self.repeats} times over"
-        said = f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {often}."
-        return said if self.n_scored else ""
+        return f"Measured by hiding the labels of one of {n_parts} parts at a time, {how}, {often}."
 
 
 def honest_accuracy(
@@ -187,9 +203,9 @@ def honest_accuracy(
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="honest_accuracy")
     classes, numbers = class_numbers(y, len(x))
     known = np.flatnonzero(numbers >= 0)
-    sample = _sample(numbers, random_state)
-    truth, members = numbers[known], None
-    repeats = repeats or (5 if len(known) < MANY_LABELS else 1)
+    truth = numbers[known]
+    repeats = int(repeats or (5 if len(known) < MANY_LABELS else 1))
+    members = None
     if groups is not None:
         members = np.unique(check_groups(groups, len(x), "groups")[known], return_inverse=True)[1]
     # Where every case has a label none was chosen, and there are no others whose shares could be estimated.
@@ -197,51 +213,82 @@ def honest_accuracy(
     warnings = _warnings(classes, truth, members, suggested and has_unlabelled, group_name)
     if members is not None and members.max() == 0:
         members = None
-    right, held, others, scores = np.zeros(len(known)), np.zeros(len(known)), np.zeros(len(classes)), []
-    confusion = np.zeros((len(classes), len(classes)))
-    x, numbers = x[sample], numbers[sample]
-    known = np.flatnonzero(numbers >= 0)
-    rng = np.random.default_rng(random_state)
-    for repeat in range(repeats):
-        guesses = np.full(len(known), -1)
-        dealt = list(folds(truth, members, rng))
-        for done, fold in enumerate(dealt):
-            on_fit(repeat * len(dealt) + done, repeats * len(dealt))
-            guesses[fold], counts = _guesses(x, numbers, known, fold)
-            others += counts
-        scored = guesses >= 0
-        right += guesses == truth
-        held += scored
-        np.add.at(confusion, (truth[scored], guesses[scored]), 1 / repeats)
-        if scored.any():
-            present = np.unique(truth[scored])
-            scores.append(f1_score(truth[scored], guesses[scored], labels=present, average="macro", zero_division=0))
-    ever = held > 0
-    shares = right[ever] / held[ever]
-    if not len(shares):
+
+    sample = _sample(numbers, random_state)
+    answers = _HeldOutAnswers.of(x[sample], numbers[sample], members, repeats, random_state, on_fit)
+    is_scored = answers.held > 0
+    shares_right = answers.right[is_scored] / answers.held[is_scored]
+    if not len(shares_right):
         warnings.append(
             "No labelled case could be held out with two classes left: the accuracy is not known. Label at least two "
             "cases of two classes, in two groups where there are groups."
         )
     by_class = suggested or bool(np.ptp(np.bincount(truth)) == 0)
-    weights = _weights(truth[ever], others if by_class else np.zeros(len(classes)))
-    fewer = IF_CHOSEN if by_class else IF_DRAWN
-    interval = _interval(shares, None if members is None else members[ever], weights, fewer)
-    accuracy = float(weights @ shares) if len(shares) else math.nan
-    macro_f1 = float(np.mean(scores)) if scores else math.nan
-    sizes = (len(known), len(shares), 0 if members is None else int(members.max()) + 1, int(repeats))
+    weights = _weights(truth[is_scored], answers.others if by_class else np.zeros(len(classes)))
+    scored_members = None if members is None else members[is_scored]
+    low, high = _interval(shares_right, scored_members, weights, IF_CHOSEN if by_class else IF_DRAWN)
+    class_shares = np.bincount(truth[is_scored], weights, len(classes))
     return HonestAccuracy(
-        accuracy,
-        *interval,
-        macro_f1,
-        *sizes,
-        tuple(warnings),
-        group_name,
-        by_class and has_unlabelled,
-        tuple(classes.tolist()),
-        tuple(tuple(row) for row in confusion.tolist()),
-        tuple(np.bincount(truth[ever], weights, len(classes)).tolist()),
+        accuracy=float(weights @ shares_right) if len(shares_right) else math.nan,
+        low=low,
+        high=high,
+        macro_f1=float(np.mean(answers.macro_f1)) if answers.macro_f1 else math.nan,
+        n_labelled=len(known),
+        n_scored=len(shares_right),
+        n_groups=0 if members is None else int(members.max()) + 1,
+        repeats=repeats,
+        warnings=tuple(warnings),
+        group_name=group_name,
+        by_class=by_class and has_unlabelled,
+        classes=tuple(classes.tolist()),
+        confusion=tuple(tuple(row) for row in answers.confusion.tolist()),
+        shares=tuple(class_shares.tolist()),
     )
+
+
+class _HeldOutAnswers(NamedTuple):
+    """What classifiers answered for labelled cases (L,) whose labels they had not seen."""
+
+    right: Floats  # (L,) how often the answer was right
+    held: Floats  # (L,) how often there was one
+    others: Floats  # (K,) how many cases without a label were taken for each class
+    confusion: Floats  # (K, K) truth by answer, on average over the repetitions
+    macro_f1: list[float]  # of each repetition
+
+    @classmethod
+    def of(
+        cls,
+        x: Any,
+        numbers: Rows,
+        members: Rows | None,
+        repeats: int,
+        random_state: int,
+        on_fit: Callable[[int, int], None],
+    ) -> "_HeldOutAnswers":
+        """Deal the labelled cases out to folds, `repeats` times, and answer for each fold by the others' labels."""
+        known = np.flatnonzero(numbers >= 0)
+        truth = numbers[known]
+        n_classes = int(truth.max()) + 1
+        rng = np.random.default_rng(random_state)
+        found = cls(
+            np.zeros(len(known)), np.zeros(len(known)), np.zeros(n_classes), np.zeros((n_classes, n_classes)), []
+        )
+        for repeat in range(repeats):
+            guesses = np.full(len(known), -1)
+            dealt = list(folds(truth, members, rng))
+            for done, fold in enumerate(dealt):
+                on_fit(repeat * len(dealt) + done, repeats * len(dealt))
+                guesses[fold], counts = _guesses(x, numbers, known, fold)
+                found.others[:] += counts
+            scored = guesses >= 0
+            found.right[:] += guesses == truth
+            found.held[:] += scored
+            np.add.at(found.confusion, (truth[scored], guesses[scored]), 1 / repeats)
+            if scored.any():
+                present = np.unique(truth[scored])
+                score = f1_score(truth[scored], guesses[scored], labels=present, average="macro", zero_division=0)
+                found.macro_f1.append(score)
+        return found
 
 
 def _sample(numbers: Rows, random_state: int) -> Rows:
@@ -324,7 +371,8 @@ def _interval(shares: Floats, members: Rows | None, weights: Floats, fewer: floa
     """
     if not len(shares):
         return 0.0, 1.0
-    n, quantile = round(1 / float(weights @ weights), 9), float(norm.ppf((1 + LEVEL) / 2))
+    n = round(1 / float(weights @ weights), 9)
+    quantile = float(norm.ppf((1 + LEVEL) / 2))
     mean = round(float(weights @ shares), 12)  # weights sum to 1 but for the last bit
     if members is not None:
         numbers = np.unique(members, return_inverse=True)[1]
@@ -346,30 +394,40 @@ def _interval(shares: Floats, members: Rows | None, weights: Floats, fewer: floa
 
 def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggested: bool, unit: str) -> list[str]:
     counts = np.bincount(truth)
-    out = []
-    if single := [str(classes[c]) for c in np.flatnonzero(counts == 1)]:
-        out.append(f"Only one label of {_named(single)}: nothing is known of such cases. Label more of them.")
-    if members is not None and members.max() == 0:
-        out.append(
-            f"All labelled cases are of one {unit}, so cases were held out one by one: nothing is known of other "
-            f"{unit}s. Label cases of more {unit}s."
-        )
-    elif members is not None:
-        of_class = [np.unique(members[truth == c]) for c in range(len(classes))]
-        if lonely := [str(classes[c]) for c, own in enumerate(of_class) if len(own) == 1 and counts[c] > 1]:
-            out.append(
-                f"All labels of {_named(lonely)} are in one {unit}: nothing is known of such cases in other {unit}s. "
-                f"Label more of them in other {unit}s."
-            )
+    sentences = []
+    single = [str(classes[number]) for number in np.flatnonzero(counts == 1)]
+    if single:
+        sentences.append(f"Only one label of {_named(single)}: nothing is known of such cases. Label more of them.")
+    if members is not None:
+        sentences += _warnings_of_groups(classes, truth, members, unit)
     if suggested:
-        out.append(
+        sentences.append(
             "The labelled cases were chosen, not drawn at random: shares of classes are estimates, and where easy or "
             "hard cases of a class were preferred, the accuracy may lie outside. Label some cases drawn at random to "
             "find out; where these were drawn, say --drawn (in Python suggested=False)."
         )
     if len(truth) < FEW:
-        out.append(f"Only {len(truth)} labelled cases: the interval is rough below {FEW}. Label more cases.")
-    return out
+        sentences.append(f"Only {len(truth)} labelled cases: the interval is rough below {FEW}. Label more cases.")
+    return sentences
+
+
+def _warnings_of_groups(classes: NDArray[Any], truth: Rows, members: Rows, unit: str) -> list[str]:
+    if members.max() == 0:
+        return [
+            f"All labelled cases are of one {unit}, so cases were held out one by one: nothing is known of other "
+            f"{unit}s. Label cases of more {unit}s."
+        ]
+    lonely = []
+    for number, label in enumerate(classes.tolist()):
+        groups_of_class = members[truth == number]
+        if len(groups_of_class) > 1 and len(np.unique(groups_of_class)) == 1:
+            lonely.append(str(label))
+    if not lonely:
+        return []
+    return [
+        f"All labels of {_named(lonely)} are in one {unit}: nothing is known of such cases in other {unit}s. Label "
+        f"more of them in other {unit}s."
+    ]
 
 
 def _named(classes: list[str]) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from dicot.core.errors import InputError
 from dicot.data.labels import as_text, check_labels, labelled
@@ -24,10 +26,10 @@ class Agreement:
     disagreements: dict[tuple[str, str], int]  # (the first's label, the second's) -> how often, the most frequent first
 
     def __str__(self) -> str:
-        said = f"{self.same} of {self.both} labels are equal ({100 * self.same / self.both:.1f} %)"
+        share = f"{self.same} of {self.both} labels are equal ({100 * self.same / self.both:.1f} %)"
         if math.isnan(self.kappa):
-            return f"{said}. Cohen's kappa is not known: there is only one label."
-        return f"{said}, Cohen's kappa {self.kappa:.2f} (95 % interval {self.low:.2f} to {self.high:.2f})."
+            return f"{share}. Cohen's kappa is not known: there is only one label."
+        return f"{share}, Cohen's kappa {self.kappa:.2f} (95 % interval {self.low:.2f} to {self.high:.2f})."
 
 
 def agreement(first: Any, second: Any) -> Agreement:
@@ -42,22 +44,22 @@ def agreement(first: Any, second: Any) -> Agreement:
     both = labelled(one) & labelled(two)
     if not both.any():
         raise InputError("There is no case that both labelled. If they labelled ranges, name the vectors (--vectors).")
-    pairs = as_text(one[both]).tolist(), as_text(two[both]).tolist()
-    names = sorted({*pairs[0], *pairs[1]})
-    table = np.zeros((len(names), len(names)))
-    np.add.at(table, tuple(np.searchsorted(names, side) for side in pairs), 1.0)
-    different = Counter((a, b) for a, b in zip(*pairs, strict=True) if a != b)
-    counts = int(both.sum()), int(np.trace(table))
-    return Agreement(*counts, *_kappa(table / table.sum(), counts[0]), dict(different.most_common()))
+    ones, twos = as_text(one[both]), as_text(two[both])
+    n_cases, same = len(ones), int((ones == twos).sum())
+    pairs = Counter((a, b) for a, b in zip(ones.tolist(), twos.tolist(), strict=True) if a != b)
+    disagreements = dict(pairs.most_common())
+    if len(np.unique([ones, twos])) == 1:  # chance alone gives the same labels
+        return Agreement(n_cases, same, math.nan, math.nan, math.nan, disagreements)
+
+    kappa = float(cohen_kappa_score(ones, twos))
+    interval = binomtest(same, n_cases).proportion_ci(method="wilson")
+    chance = _chance(ones, twos)
+    low = max(-1.0, float(interval.low - chance) / (1 - chance))
+    high = min(1.0, float(interval.high - chance) / (1 - chance))
+    return Agreement(n_cases, same, kappa, low, high, disagreements)
 
 
-def _kappa(shares: Any, n: int) -> tuple[float, float, float]:
-    """Return kappa of shares (K, K) of n cases, and its interval."""
-    same, chance = float(np.trace(shares)), float(shares.sum(axis=1) @ shares.sum(axis=0))
-    if chance > 1 - 1e-12:
-        return math.nan, math.nan, math.nan
-    spread = float(norm.ppf(0.975)) ** 2 / n
-    centre = (same + spread / 2) / (1 + spread)
-    half = math.sqrt(same * (1 - same) * spread + spread**2 / 4) / (1 + spread)
-    kappa, low, high = ((share - chance) / (1 - chance) for share in (same, centre - half, centre + half))
-    return kappa, max(-1.0, low), min(1.0, high)
+def _chance(ones: NDArray[np.str_], twos: NDArray[np.str_]) -> float:
+    """Return the share of equal labels that is expected where neither person looks at the cases."""
+    table = confusion_matrix(ones, twos, normalize="all")
+    return float(table.sum(axis=1) @ table.sum(axis=0))

@@ -18,7 +18,8 @@ from dicot.use.labels.accuracy import folds
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]
 
-NEAR, SMALLEST = 3, 1e-300
+NEAR = 3  # windows that are shown beside a doubtful one
+SMALLEST = 1e-300
 ENOUGH = 10  # labels of a usual class; with three, nine of ten that are listed are right
 
 
@@ -51,18 +52,14 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="probably_wrong")
     classes, numbers = class_numbers(y, len(x))
     known = np.flatnonzero(numbers >= 0)
-    z, truth, members = StandardScale(x)(x[known]), numbers[known], None
+    z, truth = StandardScale(x)(x[known]), numbers[known]
+    members = None
     if groups is not None:
         members = np.unique(check_groups(groups, len(x), "groups")[known], return_inverse=True)[1]
-        members = members if members.max() else None
-    fold, scores = np.full(len(known), -1), np.full((len(known), len(classes)), -np.inf)
-    for number, rows in enumerate(folds(truth, members, np.random.default_rng(0))):
-        rest = np.setdiff1d(np.arange(len(known)), rows)
-        seen = np.unique(truth[rest])
-        rows = rows[np.isin(truth[rows], seen)]
-        if len(seen) > 1 and len(rows):
-            fold[rows] = number
-            scores[np.ix_(rows, seen)] = _discriminants(z[rest], np.searchsorted(seen, truth[rest]), z[rows])
+        if members.max() == 0:
+            members = None
+
+    fold, scores = _held_out_scores(z, truth, members, len(classes))
     judged = np.flatnonzero(fold >= 0)
     if not len(judged):
         raise InputError("No label could be checked. Label more of two classes, in two groups where there are any.")
@@ -70,14 +67,47 @@ def probably_wrong(x: Any, y: Any, groups: Any = None, *, below: float = 0.5) ->
     best = chances.argmax(axis=1)
     doubtful = np.flatnonzero((right < below) & (best != truth[judged]))
     doubtful = doubtful[np.argsort(right[doubtful], kind="stable")]
-    chosen, near = judged[doubtful], dict[int, list[int]]()
-    for number in np.unique(fold[chosen]):
-        rest, asked = np.flatnonzero(fold != number), chosen[fold[chosen] == number]
-        search = NearestNeighbors(n_neighbors=min(NEAR, len(rest)), algorithm="brute").fit(z[rest])
-        near |= dict(zip(asked.tolist(), known[rest][search.kneighbors(z[asked])[1]].tolist(), strict=True))
-    guess, certain, reasons = classes[best[doubtful]], chances.max(axis=1)[doubtful], [tuple(near[at]) for at in chosen]
-    columns = known[chosen], classes[truth[chosen]], right[doubtful], guess, certain
-    return [Doubt(*one) for one in zip(*(values.tolist() for values in columns), reasons, strict=True)]
+
+    nearest = _nearest_seen(z, fold, judged[doubtful])
+    doubts = []
+    for place in doubtful.tolist():
+        case = int(judged[place])
+        doubt = Doubt(
+            row=int(known[case]),
+            label=classes[truth[case]].item(),
+            given=float(right[place]),
+            predicted=classes[best[place]].item(),
+            probability=float(chances[place].max()),
+            near=tuple(known[nearest[case]].tolist()),
+        )
+        doubts.append(doubt)
+    return doubts
+
+
+def _held_out_scores(z: Floats, truth: Rows, members: Rows | None, n_classes: int) -> tuple[Rows, Floats]:
+    """Return the fold (L,) that each case was held out in, -1 for none, and its scores (L, K) by the others."""
+    fold = np.full(len(z), -1)
+    scores = np.full((len(z), n_classes), -np.inf)
+    for number, held_out in enumerate(folds(truth, members, np.random.default_rng(0))):
+        others = np.setdiff1d(np.arange(len(z)), held_out)
+        seen = np.unique(truth[others])
+        asked = held_out[np.isin(truth[held_out], seen)]
+        if len(seen) > 1 and len(asked):
+            fold[asked] = number
+            scores[np.ix_(asked, seen)] = _discriminants(z[others], np.searchsorted(seen, truth[others]), z[asked])
+    return fold, scores
+
+
+def _nearest_seen(z: Floats, fold: Rows, asked: Rows) -> dict[int, Rows]:
+    """Return for each of the cases asked the nearest ones that were not held out with it."""
+    nearest: dict[int, Rows] = {}
+    for number in np.unique(fold[asked]):
+        seen = np.flatnonzero(fold != number)
+        of_fold = asked[fold[asked] == number]
+        search = NearestNeighbors(n_neighbors=min(NEAR, len(seen)), algorithm="brute").fit(z[seen])
+        neighbours = search.kneighbors(z[of_fold], return_distance=False)
+        nearest |= dict(zip(of_fold.tolist(), seen[neighbours], strict=True))
+    return nearest
 
 
 def too_few(given: NDArray[np.str_]) -> str:
@@ -104,10 +134,12 @@ def _trusted(scores: Floats, truth: Rows) -> tuple[Floats, Floats]:
     """
 
     def parts(settings: Floats) -> tuple[Floats, Floats, Floats]:
-        chances, wrong = softmax(scores / np.exp(settings[0]), axis=1), expit(settings[1])
-        own = chances[np.arange(len(truth)), truth]
-        right = (1 - wrong) * own
-        return chances, right, right + wrong * (1 - own) / (scores.shape[1] - 1) + SMALLEST
+        temperature, wrong = np.exp(settings[0]), expit(settings[1])
+        chances = softmax(scores / temperature, axis=1)
+        of_given = chances[np.arange(len(truth)), truth]
+        right = (1 - wrong) * of_given
+        either = right + wrong * (1 - of_given) / (scores.shape[1] - 1) + SMALLEST
+        return chances, right, either
 
     def loss(settings: Floats) -> float:
         return -float(np.log(parts(settings)[2]).mean())
