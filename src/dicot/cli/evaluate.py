@@ -12,7 +12,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.paths import check_data, check_model, check_output_folder
-from dicot.cli.sources import DataSource, find_source
+from dicot.cli.sources import find_source
 from dicot.cli.tables import say, show_blocks
 from dicot.core import __version__
 from dicot.core.errors import InputError, WrongCallError, lookup
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dicot.judge.protocols.network import Fitted
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.source import DataSource
 
 RIVAL = "minirocket"  # beside presets, where aeon is installed
 BY_FOREST = ("stats-spectrum", "forest")  # beside presets: statistics and spectrum, and their own classifier
@@ -159,7 +160,7 @@ def evaluate(
 
 
 def _load(
-    source: DataSource, policies: dict[str, Any], holdout: float, split_seed: int
+    source: "DataSource", policies: dict[str, Any], holdout: float, split_seed: int
 ) -> tuple["Split", "Split", str, str]:
     """Return DATA whole and in two parts, what their groups are called, and a warning."""
     from dicot.data import Split, hold_out
@@ -364,7 +365,7 @@ def _sizes(split: "Split") -> str:
 
 
 def _write_vectors(
-    out: Path, source: DataSource, policies: dict[str, Any], split: "Split", hero: str, model: Any
+    out: Path, source: "DataSource", policies: dict[str, Any], split: "Split", hero: str, model: Any
 ) -> None:
     """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
     from dicot.data.datasets import is_path

@@ -1,22 +1,57 @@
 """dicot explore: a map of all windows in a browser, to look at, search and label."""
 
 import glob
-import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.embed import embed_shards, embed_source, hash_of, load_embedder
-from dicot.cli.models import ChosenModel, default_model, hash_at
+from dicot.cli.embed import embed_shards
 from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs, check_page
+from dicot.cli.settings import checking_options
 from dicot.cli.sources import find_source
-from dicot.core.errors import InputError, WrongCallError, lookup
+from dicot.core.errors import WrongCallError, lookup
 
 if TYPE_CHECKING:
     from dicot.data.allowance import Allowance
+    from dicot.explorer.page import Assets
+    from dicot.explorer.workspace import ExplorerWorkspace
+
+
+@final
+@dataclass(frozen=True)
+class MapOptions:
+    """How the map is made, and where it is shown."""
+
+    map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne"
+    port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True
+
+    def check(self) -> None:
+        from dicot.use.projection import LANDMARKS
+
+        with checking_options():
+            lookup(LANDMARKS, self.map_kind, "map")
+
+
+@final
+@dataclass(frozen=True)
+class PageOptions:
+    """A page that is written to a file, in place of one that is served."""
+
+    export: Annotated[Path | None, typer.Option(help="Write a page to send, an .html, and serve nothing.")] = None
+    overwrite: opt.Overwrite = False
+
+    def check(self, inputs: list[Path], sample: int | None) -> None:
+        if self.export is not None:
+            check_page(self.export, "--export")
+        check_outputs(self.export, overwrite=self.overwrite, inputs=inputs)
+        if sample is not None and self.export is None:
+            raise WrongCallError("sample is for --export; the page that is served shows all windows. Leave it out.")
 
 
 def explore(
@@ -28,6 +63,8 @@ def explore(
             "what `dicot embed` wrote.",
         ),
     ],
+    shown: MapOptions,
+    page: PageOptions,
     reading: opt.ReadingOptions,
     data: opt.Series = None,
     labels: Annotated[
@@ -40,11 +77,6 @@ def explore(
         Path | None,
         typer.Option(help="Of DATA: embed with it, for example dicot-base. Of VECTORS: it made them; to say why."),
     ] = None,
-    map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
-    port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    export: Annotated[Path | None, typer.Option(help="Write a page to send, an .html, and serve nothing.")] = None,
-    overwrite: opt.Overwrite = False,
 ) -> None:
     """Show a map of all windows in the browser, on this machine alone; labels go to a file that `dicot label` reads.
 
@@ -53,111 +85,101 @@ def explore(
     clusters and outlier scores are kept beside it too. --set takes how files are read, such as rate=50, and with
     --export sample, the number of windows to draw; default: all of them, up to 20,000.
     """
-    from dicot.core.storage import check_writable
-    from dicot.explorer.page import load_assets, rows_of_page, write_page
-    from dicot.explorer.workspace import open_workspace
-    from dicot.store.vectors import are_vectors, read_vectors
-    from dicot.use.projection import LANDMARKS
-
     settings = reading.by_group(own=("sample",))
-    options, sample = settings.reading, settings.own.get("sample")
+    sample = settings.own.get("sample")
     # What can be refused is refused before the map is made, which takes minutes.
-    with opt.checking_options():
-        lookup(LANDMARKS, map_kind, "map")
-    check_inputs("file", *(labels or [])[1:])  # the first is made where it is not there
-    if export is not None:
-        check_page(export, "--export")
-    check_outputs(export, overwrite=overwrite, inputs=(Path(what), *(labels or [])))
+    shown.check()
+    labels = labels or []
+    other_labels = labels[1:]
+    check_inputs("file", *other_labels)  # the first is made where it is not there
+    page.check([Path(what), *labels], sample)
+
+    from dicot.explorer.page import load_assets
+    from dicot.explorer.workspace import open_workspace
+    from dicot.store.vectors import are_vectors
+
     assets = load_assets()
-    if sample is not None and export is None:
-        raise WrongCallError("sample is for --export; the page that is served shows all windows. Leave it out.")
+    opened: dict[str, Any] = {"labels": labels[0] if labels else None, "others": other_labels, "model": model}
+    opened |= {"map_kind": shown.map_kind, "say": _say, "data": data}
     if are_vectors(what):
-        vectors, rate = Path(what), options.pop("rate", None)
+        options = settings.reading
+        vectors, opened["rate"] = Path(what), options.pop("rate", None)
     elif data is not None:
         raise WrongCallError(
             f"--data is for vectors whose series were moved; {what} are series themselves. Leave it out."
         )
     else:
-        vectors, options, rate = _embedded(what, options, model, overwrite, reading.allowance), {}, None
-    opened: dict[str, Any] = {"data": data, "options": options, "rate": rate, "map_kind": map_kind, "say": _say}
-    given = labels or []
-    opened |= {"labels": given[0] if given else None, "others": given[1:], "model": model}
-    if export is not None:
-        check_writable(export)
-        rows = rows_of_page(len(read_vectors(vectors)), sample)
-        write_page(export, open_workspace(vectors, **opened), rows, assets)
-        typer.echo(f"Wrote {export}")
-        opt.end(reading.allowance)
-        return
-    from dicot.explorer.server import listen, serve
-
-    ready = "Explorer: {}\nThe address is for you alone. Press Ctrl-C to stop."
-    with listen(port) as listener:
-        workspace = open_workspace(vectors, **opened)
-        serve(workspace, listener, assets, on_ready=lambda url: _say(ready.format(url)), open_browser=browser)
-    typer.echo("Stopped.")
+        options = {}
+        vectors = _embedded(what, settings.reading, model, page.overwrite, reading.allowance)
+    open_map = partial(open_workspace, vectors, options=options, **opened)
+    if page.export is not None:
+        _export(page.export, vectors, sample, open_map, assets)
+    else:
+        _serve(shown, open_map, assets)
     opt.end(reading.allowance)
 
 
-def _embedded(data: str, reading: dict[str, Any], named: Path | None, overwrite: bool, allowance: "Allowance") -> Path:
+def _export(
+    page: Path,
+    vectors: Path,
+    sample: int | None,
+    open_map: Callable[[], "ExplorerWorkspace"],
+    assets: "Assets",
+) -> None:
+    """Write the map as one file."""
+    from dicot.core.storage import check_writable
+    from dicot.explorer.page import rows_of_page, write_page
+    from dicot.store.vectors import read_vectors
+
+    check_writable(page)
+    rows = rows_of_page(len(read_vectors(vectors)), sample)
+    write_page(page, open_map(), rows, assets)
+    typer.echo(f"Wrote {page}")
+
+
+def _serve(shown: MapOptions, open_map: Callable[[], "ExplorerWorkspace"], assets: "Assets") -> None:
+    """Serve the map until somebody presses Ctrl-C."""
+    from dicot.explorer.server import listen, serve
+
+    with listen(shown.port) as listener:
+        serve(open_map(), listener, assets, on_ready=_say_ready, open_browser=shown.browser)
+    typer.echo("Stopped.")
+
+
+def _embedded(data: str, options: dict[str, Any], named: Path | None, overwrite: bool, allowance: "Allowance") -> Path:
     """Embed DATA with the model that is named, or else the default, and return the file.
 
     A file that is up to date is used. One whose recordings have changed is made anew where nothing is lost by it.
     """
-    from dicot.model.box import in_box
-    from dicot.store.embedding import is_current, lost_by_renewal
-    from dicot.store.modelplace import model_beside
-    from dicot.store.vectors import source_of
-
     check_data(data)
 
+    from dicot.model.box import in_box
+    from dicot.use.embedfiles import embed_into, plan_renewal
+    from dicot.use.modelchoice import ChosenModel, EmbedderOptions, default_model
+
     out = _place(data)
-    missing = reading.get("missing")
-    load = partial(load_embedder, missing=missing, verbose=True)
-    source = find_source(data, reading, 0, out, allowance)
+    source = find_source(data, options, 0, out, allowance)
     if source.corpus is not None:
         out = out.with_suffix("")
 
+    loading = EmbedderOptions(missing=options.get("missing"), verbose=True)
     model = None
     if named is not None:
         path = in_box(named)
         check_model(path)
-        model = ChosenModel(path, partial(load, path.absolute()), "auto", missing=missing)
+        model = ChosenModel(path, loading, say=typer.echo)
     if out.exists() and source.corpus is None and not overwrite:
-        made_of = source_of(out)
-        if made_of is None or not made_of.is_of(data):
-            raise InputError(
-                f"{out} is there already, and not made of {data}. Move it, use another folder, or say --overwrite to "
-                "replace it."
-            )
-        kept = model_beside(out)
-        if model is None and hash_at(kept) == made_of.model:
-            # A classifier of the vectors that are there goes with their model, which a new fit would replace.
-            model = ChosenModel(kept, partial(load, kept.absolute()), "auto", missing=missing)
-
-        # A model that was fitted on named channels takes these, whether they are asked for or not.
-        options = source.options if model is None else source.as_fitted(model.load(device="cpu"))
-        tells_missing = source.recorded or "missing" not in reading  # else it is not recorded
-        wanted = made_of.model if model is None else hash_of(model.path)
-        if tells_missing and is_current(made_of, wanted, data, options, allowance):
-            typer.echo(f"Vectors: {out} is up to date.")
+        renewal = plan_renewal(out, source, loading, model, say=typer.echo)
+        if not renewal.is_needed:
             return out
-        renewed_by = hash_at(kept) if model is None else wanted
-        if lost := lost_by_renewal(made_of, renewed_by or "", data, options):
-            raise InputError(
-                f"{out} is there already. It {lost}. To look at it as it is: dicot explore {shlex.quote(str(out))}; "
-                "to replace it, say --overwrite."
-            )
-        typer.echo(f"Vectors: {out} is made anew from {data}. Labels given by hand stay in their own file.")
-        if named is None and model is not None:
-            typer.echo(f"Model: {kept}, as before. To fit a new one: --overwrite.")
+        model = renewal.model
 
     if model is None:
-        model = default_model(out, load, device="auto", missing=missing, overwrite=overwrite)
+        model = default_model(out, loading, overwrite=overwrite, say=typer.echo)
     if source.corpus is not None:
-        embed_shards(model, model.load, source.corpus, out, "auto", None, overwrite, {})
+        embed_shards(model, source.corpus, out, "auto", None, overwrite, {})
     else:
-        embed_source(model, source, out)
+        embed_into(out, source, model, say=typer.echo)
     return out
 
 
@@ -176,3 +198,7 @@ def _place(data: str) -> Path:
 def _say(sentence: str) -> None:
     warning = sentence.startswith("Warning: ")
     typer.secho(sentence, fg="yellow" if warning else None, err=warning)
+
+
+def _say_ready(url: str) -> None:
+    _say(f"Explorer: {url}\nThe address is for you alone. Press Ctrl-C to stop.")

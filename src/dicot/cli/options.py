@@ -13,7 +13,7 @@ from dicot.cli.bag import CASES, CUTTING, reads
 from dicot.cli.bag import SettingsBag as Settings
 from dicot.cli.commands import Command
 from dicot.cli.exitcodes import end
-from dicot.cli.settings import FEATURES, READING, RECIPE, checking_options, sort_settings, text_of, texts_of
+from dicot.cli.settings import FEATURES, READING, RECIPE, checking_options, sort_settings, texts_of
 from dicot.cli.settings import Settings as SortedSettings
 from dicot.core.errors import InputError, WrongCallError, lookup
 from dicot.core.settings import OPTIONS
@@ -72,7 +72,6 @@ __all__ = [
     "checking_options",
     "end",
     "reads",
-    "text_of",
 ]
 
 

@@ -32,13 +32,14 @@ class StretchOptions:
     clusters: Annotated[int | None, typer.Option(min=1, help="Without labels: how many clusters at most.")] = None
 
     def check(self, features: str | None) -> None:
-        from dicot.data.reading import seconds_of
-        from dicot.use.features import VECTOR
-
         if self.labels is not None and self.head is not None:
             raise WrongCallError("--labels and --head both say what the labels are. Give one of them.")
         check_inputs("file", self.labels)
         check_inputs("classifier", self.head)
+
+        from dicot.data.reading import seconds_of
+        from dicot.use.features import VECTOR
+
         with checking_options():
             seconds_of(self.least or "5s", "--least")
         if self.head is not None and features not in (None, VECTOR):

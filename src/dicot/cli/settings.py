@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dicot.core.errors import InputError, WrongCallError, did_you_mean, is_whole
-from dicot.core.settings import OPTIONS
 
 OF_CASES = ("case", "header", "layout")  # of a file of cases
 OF_RECORDINGS = (  # of how recordings are cut
@@ -158,23 +157,6 @@ def value_of(name: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or lists too deep
         return text
-
-
-def text_of(value: Any) -> str:
-    """Write a setting as a command takes it; nothing for None."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def words_of(texts: Mapping[str, str]) -> list[str]:
-    """Write settings as the words of a command: those with an option of their own by that."""
-    words = []
-    for name, text in texts.items():
-        words += [f"--{name}", text] if name in OPTIONS else ["--set", f"{name}={text}"]
-    return words
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 # Settings of reading that have an option of their own in every command. Others are given by --set.
 OPTIONS = frozenset(
@@ -37,6 +38,23 @@ def as_option(name: str, value: Value) -> str:
     else:
         text = ",".join(value)
     return f"--{name} {shlex.quote(text)}" if name in OPTIONS else f"--set {shlex.quote(f'{name}={text}')}"
+
+
+def text_of(value: Any) -> str:
+    """Write the value of a setting as a command takes it; nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def words_of(texts: Mapping[str, str]) -> list[str]:
+    """Write settings as the words of a command: those with an option of their own by that."""
+    words = []
+    for name, text in texts.items():
+        words += [f"--{name}", text] if name in OPTIONS else ["--set", f"{name}={text}"]
+    return words
 
 
 def _in_python(name: str, value: Value) -> str:
