@@ -1,5 +1,6 @@
 """python -m bench run SUITE, and merge: run suites into a ledger, and join ledgers."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +36,7 @@ def run(
     protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
     ledger: LedgerFile = LEDGER,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core, one on a GPU.")] = None,
     device: opt.Device = "auto",
     retry_failed: RetryFailed = False,
     dry_run: DryRun = False,
@@ -149,7 +150,6 @@ def run_units(
     """
     from bench.executor import execute, site_for
     from dicot.core.device import resolve_device
-    from dicot.core.processes.budget import cores
     from dicot.core.progress import Bar
     from dicot.judge.evaluation.run import clear_finished
 
@@ -167,7 +167,9 @@ def run_units(
 
         site = site_for(ledger, str(resolve_device(device)))
         clear_finished(site, finished_fits)
-        execute(units, ledger, site, workers or cores(), tell)
+        # A GPU is not shared unless that is asked for: its fits would wait for one another.
+        usual = 1 if site.device.startswith("cuda") else os.cpu_count() or 1
+        execute(units, ledger, site, workers or usual, tell)
     failed = f"; {len(errors)} of them failed: {errors[0]}" if errors else ""
     typer.echo(f"{len(told)} jobs recorded in {ledger}{failed}")
     return len(errors)
