@@ -49,7 +49,6 @@ EXTRAS = {
     "statsmodels": {"methods"},
     "traitlets": {"explorer"},
     "umap": {"use"},
-    "usearch": {"store"},
     "uvicorn": {"explorer"},
 }
 # Shared code asks a method or a data set's card instead of its name; LISTS are the few files in it that list names.

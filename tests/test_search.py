@@ -1,5 +1,4 @@
 from fractions import Fraction
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ import torch
 import dicot
 from dicot.core.errors import ModelFileError
 from dicot.store import nearest as arithmetic
-from dicot.store import search
 from dicot.store.folder import write_manifest, write_shard
 from dicot.store.nearest import Pairs, Rows
 from dicot.store.search import EmbeddingIndex
@@ -221,51 +219,9 @@ def test_vectors_with_nan_under_a_right_hash_are_refused(tmp_path):
         EmbeddingIndex.load(tmp_path)
 
 
-def test_auto_is_exact_below_its_threshold_or_without_usearch(monkeypatch):
+def test_the_approximate_search_that_is_gone_is_exact_and_says_so():
     x, z = drawn(50, 4), drawn(3, 4, 1)
     same(EmbeddingIndex(x, method="auto").query(z), EmbeddingIndex(x).query(z))
-    monkeypatch.setattr(search, "GRAPH_FROM", 10)
-    monkeypatch.setattr(search, "find_spec", lambda name: None)
-    same(EmbeddingIndex(x, method="auto").query(z), EmbeddingIndex(x).query(z))
-
-
-def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
-    """A stand-in for usearch that finds all rows but the nearest, in a wrong order."""
-    x, z = drawn(60, 4), drawn(3, 4, 1)
-    best = EmbeddingIndex(x).query(z, 6)
-
-    rows = np.array([[row for row in range(59, -1, -1) if row != best[1][q, 0]] for q in range(3)])
-
-    def candidates(index, vectors, count):
-        assert len(index) == 60 and vectors.shape == (3, 4)
-        return np.repeat(np.arange(3), 59), rows.ravel()
-
-    monkeypatch.setattr(EmbeddingIndex, "_graph_candidates", candidates)
-    index = EmbeddingIndex(x, method="usearch", group=np.arange(60) % 2)
-    same(index.query(z, 5), (best[0][:, 1:], best[1][:, 1:]))
-    out = [best[1][q, 1:3] for q in range(3)]
-    same(index.query(z, 3, leave_out=out), (best[0][:, 3:], best[1][:, 3:]))
-    same(index.query(z, 5, groups=1), EmbeddingIndex(x, group=np.arange(60) % 2).query(z, 5, groups=1))
-
-
-@pytest.mark.skipif(find_spec("usearch") is None, reason="usearch is not installed")
-@pytest.mark.parametrize("metric", METRICS)
-def test_usearch_finds_vectors_of_any_scale(metric):
-    """Vectors far from the origin, in other units, with a row of zeros and one a thousand times as long."""
-    x = 1e6 * (drawn(3000, 64) + 20 * drawn(1, 64, 2))
-    x[7], x[9] = 0, 1000 * x[9]
-    z = x[100:160] + 1e5 * drawn(60, 64, 3)
-    truth = EmbeddingIndex(x, metric=metric).query(z)[1]
-    rows = EmbeddingIndex(x, metric=metric, method="usearch").query(z)[1]
-    assert np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, truth, strict=True)]) >= 0.99
-
-
-@pytest.mark.skipif(find_spec("usearch") is None, reason="usearch is not installed")
-def test_usearch_finds_what_was_appended_without_building_its_graph_again():
-    x, more = drawn(2000, 16), drawn(50, 16, 5)
-    index = EmbeddingIndex(x, method="usearch")
-    index.query(x[:1])
-    graph = index._graph
-    index.append(more)
-    assert np.array_equal(index.query(more, 1)[1][:, 0], 2000 + np.arange(50))
-    assert index._graph is graph and len(graph) == 2050
+    with pytest.warns(FutureWarning, match="this search is exact"):
+        index = EmbeddingIndex(x, method="usearch")
+    same(index.query(z), EmbeddingIndex(x).query(z))

@@ -3,9 +3,8 @@
 The distance of a query and a row is computed in float64 by one formula that looks at no other row. The answer is the k
 rows that come first by (distance, row), so it depends neither on the device nor on how many rows are taken at once.
 
-Matrix products only choose the candidates. |a - b|^2 = |a|^2 + |b|^2 - 2 a b is computed in float64, and rounding
-changes it by a share of |a|^2 + |b|^2 that is known. Taking that share away gives a lower bound. Every row whose lower
-bound is not above the k-th distance found so far is computed by the formula.
+Matrix products in float32 only choose the candidates: |a - b|^2 = |a|^2 + |b|^2 - 2 a b. Rounding changes that by a
+known share of |a|^2 + |b|^2, so every row that could be among the k nearest gets a second look in float64.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,27 +21,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
 MEMORY = 2**27  # bytes that a search takes beside the vectors and the answer
 MOST_ROWS = 8192  # of a block
 MANY = 4  # times k candidates of each query: from here on a block keeps its own k nearest first
 SCATTERED = 512  # rows that are read before a memory map is given back
-LAST = np.finfo(np.float64).max
-
-
-def norms_of(x: Array, what: str) -> Floats:
-    """Return the lengths (N,) of the vectors; NaN and inf are refused."""
-    norms = np.empty(len(x))
-    for rows, block in blocks(x):
-        norms[rows] = _lengths(block.astype(np.float64))
-    if len(lost := np.flatnonzero(~np.isfinite(norms))):
-        raise InputError(f"{what} holds NaN or inf in row {lost[0]}, {len(lost)} rows in all. Leave these rows out.")
-    return norms
-
-
-def _lengths(x: Floats) -> Floats:
-    """Return the length of each row. Unlike a matrix product, this does not depend on the rows beside it."""
-    lengths: Floats = np.sqrt(np.square(x).sum(axis=1))
-    return lengths
+# Lengths between which products of float32 neither overflow nor lose digits; others are multiplied in float64.
+SHORTEST, LONGEST = 1e-15, 1e15
 
 
 class Pairs(NamedTuple):
@@ -55,18 +41,36 @@ class Pairs(NamedTuple):
 NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
+def norms_of(x: Array, what: str) -> Floats:
+    """Return the lengths (N,) of the vectors; NaN and inf are refused."""
+    norms = np.empty(len(x))
+    for rows, block in blocks(x):
+        norms[rows] = _lengths(block.astype(np.float64))
+    bad_rows = np.flatnonzero(~np.isfinite(norms))
+    if len(bad_rows):
+        raise InputError(
+            f"{what} holds NaN or inf in row {bad_rows[0]}, {len(bad_rows)} rows in all. Leave these rows out."
+        )
+    return norms
+
+
+def _lengths(x: Floats) -> Floats:
+    """Return the length of each row. Unlike a matrix product, this does not depend on the rows beside it."""
+    lengths: Floats = np.sqrt(np.square(x).sum(axis=1))
+    return lengths
+
+
 @final
 class Rows:
     """N vectors in arrays or memory maps, one after the other, with their lengths (N,) and what is near to what."""
 
     def __init__(self, parts: Sequence[Array], metric: str, what: str = "x", norms: Floats | None = None) -> None:
         self.parts = [part for part in parts if len(part)] or list(parts[:1])
-        self.metric, self._is_cosine = metric, metric == "cosine"
+        self.metric = metric
+        self._is_cosine = metric == "cosine"
         self.norms = np.concatenate([norms_of(part, what) for part in parts]) if norms is None else norms
         self.starts = np.cumsum([0, *map(len, self.parts)])
         self.n_features = int(self.parts[0].shape[1])
-        # What rounding can change of a distance, as a share of |a|^2 + |b|^2, several times over.
-        self._share = (self.n_features + 16) * 2.0**-50
         self._resident: tuple[Any, list[tuple[int, Any]]] | None = None  # blocks that stay on a GPU
 
     def __len__(self) -> int:
@@ -74,40 +78,17 @@ class Rows:
 
     def with_more(self, part: Array, what: str) -> "Rows":
         """Return these vectors, which are not copied, and more behind them."""
-        return Rows([*self.parts, part], self.metric, norms=np.concatenate([self.norms, norms_of(part, what)]))
-
-    def blocks(self, size: int, device: "torch.device | None" = None) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first row and at most `size` rows; on a GPU they stay if half its memory suffices."""
-        if device is None:
-            for first, part in zip(self.starts, self.parts, strict=False):
-                for at in range(0, len(part), size):
-                    block = part[at : at + size]
-                    yield int(first) + at, block
-                    release(block)
-            return
-        from dicot.core.device import free_bytes, to_device
-
-        if self._resident is not None and self._resident[0] == (device, size):
-            yield from self._resident[1]
-            return
-        fits = 4 * len(self) * self.n_features <= free_bytes(device) // 2
-        kept = []
-        for start, values in self.blocks(size):
-            there = (start, to_device(values, device))
-            if fits:
-                kept.append(there)
-            yield there
-        if fits:
-            self._resident = ((device, size), kept)
+        norms = np.concatenate([self.norms, norms_of(part, what)])
+        return Rows([*self.parts, part], self.metric, norms=norms)
 
     def take(self, rows: Whole) -> Array:
         """Return copies of some rows."""
         taken = np.empty((len(rows), self.n_features), np.float32)
-        part_of = np.searchsorted(self.starts, rows, side="right") - 1
+        part_of_row = np.searchsorted(self.starts, rows, side="right") - 1
         for number, part in enumerate(self.parts):
-            here = np.flatnonzero(part_of == number)
-            for at in range(0, len(here), SCATTERED):
-                some = here[at : at + SCATTERED]
+            places = np.flatnonzero(part_of_row == number)
+            for first in range(0, len(places), SCATTERED):
+                some = places[first : first + SCATTERED]
                 taken[some] = part[rows[some] - self.starts[number]]
                 release(part)
         return taken
@@ -116,7 +97,7 @@ class Rows:
         self,
         z: Floats,
         k: int,
-        allowed: NDArray[np.bool_] | None = None,
+        allowed: Mask | None = None,
         left_out: Pairs = NO_PAIRS,
         memory: int = MEMORY,
         device: "torch.device | None" = None,
@@ -126,94 +107,173 @@ class Rows:
         Where fewer than k rows are `allowed` (N,) and not left out of a query, the rest is inf and -1. Candidates are
         found by numpy, or by torch on a device.
         """
-        distances, found = np.full((len(z), k), np.inf), np.full((len(z), k), -1, np.int64)
-        size = min(MOST_ROWS, max(1, memory // (48 * self.n_features)))
-        at_once = max(1, memory // (96 * size))
-        for at in range(0, len(z), at_once):
-            some = slice(at, at + at_once)
-            mine = (left_out.query >= at) & (left_out.query < at + at_once)
-            not_these = Pairs(left_out.query[mine] - at, left_out.row[mine])
-            best = distances[some], found[some]
-            for query, row in self._candidates(z[some], best, allowed, not_these, size, device):
-                far = self.distances(z[some], query, row, memory)
-                old = np.nonzero(best[1] >= 0)
-                joined = np.r_[old[0], query], np.r_[best[1][old], row], np.r_[best[0][old], far]
-                best[0][:], best[1][:] = first_of(*joined, k, len(best[0]))
-        return distances, found
-
-    def _scaled(self, x: Floats, lengths: Floats) -> Floats:
-        """Return unit vectors for the cosine; a vector of zeros has no direction and stays."""
-        return x / (lengths + (lengths == 0))[:, None] if self._is_cosine else x
+        distances = np.full((len(z), k), np.inf)
+        rows = np.full((len(z), k), -1, np.int64)
+        block_size = min(MOST_ROWS, max(1, memory // (48 * self.n_features)))
+        queries_at_once = max(1, memory // (96 * block_size))
+        for first in range(0, len(z), queries_at_once):
+            part = slice(first, first + queries_at_once)
+            is_here = (left_out.query >= part.start) & (left_out.query < part.stop)
+            left_out_here = Pairs(left_out.query[is_here] - first, left_out.row[is_here])
+            looks = self._first_looks(z[part], left_out_here, device)
+            for start, block in self._blocks(block_size, device):
+                excluded = None if allowed is None else ~allowed[start : start + len(block)]
+                if excluded is not None and excluded.all():
+                    continue
+                query, row = looks.candidates(start, block, excluded, distances[part])
+                exact = self.distances(z[part], query, row, memory)
+                known = np.nonzero(rows[part] >= 0)
+                distances[part], rows[part] = first_of(
+                    np.concatenate([known[0], query]),
+                    np.concatenate([rows[part][known], row]),
+                    np.concatenate([distances[part][known], exact]),
+                    k,
+                    len(z[part]),
+                )
+        return distances, rows
 
     def distances(self, z: Floats, query: Whole, row: Whole, memory: int) -> Floats:
         """Return the distances of pairs of a query of z (Q, F) and a row."""
-        z, found, at_once = self._scaled(z, _lengths(z)), np.empty(len(row)), max(1, memory // (96 * self.n_features))
-        for at in range(0, len(row), at_once):
-            some = slice(at, at + at_once)
+        directions = self._scaled(z, _lengths(z))
+        distances = np.empty(len(row))
+        pairs_at_once = max(1, memory // (96 * self.n_features))
+        for first in range(0, len(row), pairs_at_once):
+            some = slice(first, first + pairs_at_once)
             norms = self.norms[row[some]]
             x = self._scaled(self.take(row[some]).astype(np.float64), norms)
-            squares = np.square(x - z[query[some]]).sum(axis=1)
-            found[some] = np.where(norms > 0, squares / 2, 1.0) if self._is_cosine else squares**0.5
-        return found
-
-    def _candidates(
-        self,
-        z: Floats,
-        best: tuple[Floats, Whole],
-        allowed: NDArray[np.bool_] | None,
-        left_out: Pairs,
-        size: int,
-        device: "torch.device | None",
-    ) -> Iterator[tuple[Whole, Whole]]:
-        """Yield pairs of a query and a row that may be among the k nearest, given the `best` (Q, k) found so far."""
-
-        def put(array: Array) -> Any:
-            if device is None:
-                return array
-            import torch
-
-            return torch.as_tensor(array, device=device)
-
-        k = best[0].shape[1]
-        scaled = self._scaled(z, _lengths(z))
-        queries, query_squares = put(scaled), put(np.square(scaled).sum(axis=1))
-        for start, values in self.blocks(size, device):
-            here = slice(start, start + len(values))
-            if allowed is not None and not allowed[here].any():
-                continue
-            norms = self.norms[here]
-            # A vector of zeros is at distance 1 of a unit vector, and 1 + 1 over 2 is that.
-            squares = put(np.ones_like(norms) if self._is_cosine else norms**2)
-            sizes = squares + query_squares[:, None]  # (Q, B)
-            low = queries @ (values.astype(np.float64) if device is None else values.double()).T
-            low *= -2 / put(norms + (norms == 0)) if self._is_cosine else -2
-            low += (1 - self._share) * sizes
-            if allowed is not None:
-                low[:, put(~allowed[here])] = np.inf
-            first, last = np.searchsorted(left_out.row, (here.start, here.stop))
-            low[put(left_out.query[first:last]), put(left_out.row[first:last] - start)] = np.inf
-            limit = best[0][:, -1]
-            hits = low <= put(np.minimum(2 * limit if self._is_cosine else limit**2, LAST))[:, None]
-            if hits.sum() > MANY * k * len(best[0]) and k < len(values):
-                sizes *= 2 * self._share
-                sizes += low
-                if device is None:
-                    hits &= low <= np.partition(sizes, k - 1, axis=1)[:, k - 1 : k]
-                else:
-                    hits &= low <= sizes.kthvalue(k, dim=1, keepdim=True).values
-            if device is None:  # faster than nonzero of a matrix
-                query, column = np.divmod(np.flatnonzero(hits), hits.shape[1])
+            squares = np.square(x - directions[query[some]]).sum(axis=1)
+            if self._is_cosine:
+                distances[some] = np.where(norms > 0, squares / 2, 1.0)
             else:
-                query, column = (found.cpu().numpy() for found in hits.nonzero(as_tuple=True))
-            if len(query):
-                yield query, start + column
+                distances[some] = np.sqrt(squares)
+        return distances
+
+    def _scaled(self, x: Floats, lengths: Floats) -> Floats:
+        """Return unit vectors for the cosine; a vector of zeros has no direction and stays."""
+        if not self._is_cosine:
+            return x
+        units: Floats = x / np.where(lengths > 0, lengths, 1.0)[:, None]
+        return units
+
+    def _first_looks(self, z: Floats, left_out: Pairs, device: "torch.device | None") -> "_FirstLooks":
+        lengths = _lengths(z)
+        sizes = np.concatenate([self.norms, lengths])
+        sizes = sizes[sizes > 0]
+        is_usual = sizes.min(initial=1.0) >= SHORTEST and sizes.max(initial=1.0) <= LONGEST
+        is_single = is_usual and device is None
+        return _FirstLooks(self._scaled(z, lengths), self.norms, self._is_cosine, is_single, left_out, device)
+
+    def _blocks(self, size: int, device: "torch.device | None") -> Iterator[tuple[int, Any]]:
+        """Yield the number of the first row and at most `size` rows; on a GPU they stay if half its memory suffices."""
+        if device is None:
+            for first, part in zip(self.starts, self.parts, strict=False):
+                for at in range(0, len(part), size):
+                    block = part[at : at + size]
+                    yield int(first) + at, block
+                    release(block)
+            return
+
+        from dicot.core.device import free_bytes, to_device
+
+        if self._resident is not None and self._resident[0] == (device, size):
+            yield from self._resident[1]
+            return
+        fits = 4 * len(self) * self.n_features <= free_bytes(device) // 2
+        resident = []
+        for start, values in self._blocks(size, None):
+            on_device = (start, to_device(values, device))
+            if fits:
+                resident.append(on_device)
+            yield on_device
+        if fits:
+            self._resident = ((device, size), resident)
 
 
-def first_of(query: Whole, row: Whole, found: Floats, k: int, n_queries: int) -> tuple[Floats, Whole]:
+@final
+class _FirstLooks:
+    """Queries (Q, F) that are compared with one block of rows after the other by matrix products.
+
+    `is_single` says that float32 suffices for the products; on a device they are always of float64.
+    """
+
+    def __init__(
+        self,
+        queries: Floats,
+        norms: Floats,
+        is_cosine: bool,
+        is_single: bool,
+        left_out: Pairs,
+        device: "torch.device | None",
+    ) -> None:
+        self._norms, self._is_cosine, self._left_out, self._device = norms, is_cosine, left_out, device
+        self._dtype: type[np.float32 | np.float64] = np.float32 if is_single else np.float64
+        # What rounding can change of a squared distance, as a share of |a|^2 + |b|^2, several times over.
+        self._share = 2 * (queries.shape[1] + 16) * float(np.finfo(self._dtype).eps)
+        self._queries = self._put(queries.astype(self._dtype))
+        self._squares = self._put(np.square(queries).sum(axis=1)[:, None])
+
+    def candidates(self, start: int, block: Any, excluded: Mask | None, best: Floats) -> tuple[Whole, Whole]:
+        """Return pairs of a query and a row of the block that may be among the k nearest.
+
+        `best` (Q, k) are the distances of the k nearest rows of earlier blocks, in ascending order.
+        """
+        n_queries, k = best.shape
+        sizes = self._sizes(start, len(block))  # |a|^2 + |b|^2, (Q, B)
+        lower = self._squared_distances(start, block, sizes) - self._share * sizes
+        if excluded is not None:
+            lower[:, self._put(excluded)] = np.inf
+        first, last = np.searchsorted(self._left_out.row, (start, start + len(block)))
+        of_block = slice(first, last)
+        lower[self._put(self._left_out.query[of_block]), self._put(self._left_out.row[of_block] - start)] = np.inf
+
+        limits = 2 * best[:, -1:] if self._is_cosine else np.square(best[:, -1:])
+        limits = np.minimum(limits, np.finfo(np.float64).max)  # what is left out is at inf
+        is_candidate = lower <= self._put(limits)
+        if is_candidate.sum() > MANY * k * n_queries and k < len(block):
+            upper = lower + 2 * self._share * sizes
+            is_candidate &= lower <= self._kth_smallest(upper, k)
+        if self._device is not None:
+            is_candidate = is_candidate.cpu().numpy()
+        query, column = np.divmod(np.flatnonzero(is_candidate), len(block))  # faster than nonzero of a matrix
+        return query, start + column
+
+    def _sizes(self, start: int, count: int) -> Any:
+        norms = self._norms[start : start + count]
+        # A vector of zeros is at distance 1 of a unit vector, and 1 + 1 over 2 is that.
+        squares = np.ones_like(norms) if self._is_cosine else np.square(norms)
+        return self._squares + self._put(squares)
+
+    def _squared_distances(self, start: int, block: Any, sizes: Any) -> Any:
+        """Return (Q, B) squared distances but for rounding; for the cosine those of unit vectors."""
+        values = block.astype(self._dtype, copy=False) if self._device is None else block.double()
+        products = self._queries @ values.T
+        if self._is_cosine:
+            norms = self._norms[start : start + len(block)]
+            products = products / self._put(np.where(norms > 0, norms, 1.0))
+        return sizes - 2 * products
+
+    def _kth_smallest(self, values: Any, k: int) -> Any:
+        """Return (Q, 1) the k-th smallest value of each query."""
+        if self._device is None:
+            return np.partition(values, k - 1, axis=1)[:, k - 1 : k]
+        return values.kthvalue(k, dim=1, keepdim=True).values
+
+    def _put(self, array: Any) -> Any:
+        if self._device is None:
+            return array
+        import torch
+
+        return torch.as_tensor(array, device=self._device)
+
+
+def first_of(query: Whole, row: Whole, distances: Floats, k: int, n_queries: int) -> tuple[Floats, Whole]:
     """Return the k first pairs of every query by (distance, row) as arrays (n_queries, k), filled with inf and -1."""
-    distances, rows = np.full((n_queries, k), np.inf), np.full((n_queries, k), -1, np.int64)
-    order = np.lexsort((row, found, query))
+    best_distances = np.full((n_queries, k), np.inf)
+    best_rows = np.full((n_queries, k), -1, np.int64)
+    order = np.lexsort((row, distances, query))
     rank = np.arange(len(query)) - np.searchsorted(query[order], query[order])
-    order, rank = order[rank < k], rank[rank < k]
-    distances[query[order], rank], rows[query[order], rank] = found[order], row[order]
-    return distances, rows
+    is_best = rank < k
+    order, rank = order[is_best], rank[is_best]
+    best_distances[query[order], rank] = distances[order]
+    best_rows[query[order], rank] = row[order]
+    return best_distances, best_rows

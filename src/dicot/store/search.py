@@ -1,28 +1,22 @@
 """EmbeddingIndex: the nearest of many vectors, and where in which recording they lie."""
 
 import hashlib
-from importlib.util import find_spec
+import warnings
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup, need_extra
+from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup
 from dicot.core.storage import only_writer
 from dicot.data.cases import Array
 from dicot.data.labels import check_groups, check_labels
 from dicot.store.folder import MANIFEST, TIMES, VECTORS, Store, write_manifest, write_shard
-from dicot.store.nearest import MEMORY, NO_PAIRS, Floats, Pairs, Rows, Whole, first_of, norms_of
+from dicot.store.nearest import MEMORY, NO_PAIRS, Floats, Mask, Pairs, Rows, Whole, norms_of
 
 METRICS = {"cosine": None, "euclidean": None}
-METHODS = {"exact": None, "auto": None, "usearch": None}
-GRAPH_FROM = 200_000  # vectors from which "auto" uses usearch
-CANDIDATES = 4  # times as many as are wanted, and 32, that usearch is asked for
-MOST_DROPPED = 1000  # rows left out that usearch is asked for in addition; with more, the search is exact
-GRAPH_PIECE = 65_536  # rows that a graph takes at once
-# usearch looks at 64 rows by itself. Recall counts for more than time, see docs/log.md.
-EXPANSION_ADD, EXPANSION_SEARCH = 128, 512
+METHODS = {"exact": None, "auto": None, "usearch": None}  # all of them exact: what is left of an approximate search
 SHARD_BYTES = 2**26  # of a saved index
 
 
@@ -43,10 +37,7 @@ class EmbeddingIndex:
     group, label : of each window (N,)
     device : "cpu" (numpy), or "cuda", "cuda:N" or "auto" for a GPU (torch), which keeps the vectors from the first
         query on if half of its free memory suffices
-    method : "exact"; "usearch" for its approximate graph, an extra, whose candidates are put in order by exact
-        distances; "auto" for usearch from 200,000 vectors on where it is installed, and otherwise exact. The graph is
-        built at the first query, which takes minutes for a million vectors, grows by what is appended, and is not
-        saved. A query with `groups`, `after` or `before`, or that leaves out more than 1,000 rows, is exact in any case
+    method : without effect: every search is exact. "usearch", an approximate graph that is gone, is deprecated
     memory : bytes that a search may take beside the vectors and its answer
 
     Attributes
@@ -72,27 +63,44 @@ class EmbeddingIndex:
     ) -> None:
         lookup(METRICS, metric, "metric")
         lookup(METHODS, method, "method")
-        self.metric, self.method, self.memory = metric, method, memory
+        if method == "usearch":
+            warnings.warn(
+                'The approximate search method="usearch" is gone: this search is exact. Leave method= out.',
+                FutureWarning,
+                stacklevel=2,
+            )
+        self.metric = metric
+        self.method = method
+        self.memory = memory
         self._device = _gpu(device)
-        self._graph: Any = None  # usearch's
         self._origin: tuple[Path, str] | None = None  # the folder it is from, and the hash of what was there then
         self._rows = x if isinstance(x, Rows) else Rows([_checked_vectors(x, "x")], metric)
-        places = {"recording": recording, "start": start, "end": end, "start_time": start_time, "end_time": end_time}
-        about = {**places, "group": group, "label": label}
-        self._know(_checked_columns(len(self), about))
+        columns = {
+            "recording": recording,
+            "start": start,
+            "end": end,
+            "start_time": start_time,
+            "end_time": end_time,
+            "group": group,
+            "label": label,
+        }
+        self._set_columns(_checked_columns(len(self), columns))
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __repr__(self) -> str:
-        known = f", with {', '.join(self._columns)}" if self._columns else ""
-        return f"EmbeddingIndex({len(self)} vectors of {self.n_features} features, {self.metric}{known})"
+        columns = f", with {', '.join(self._columns)}" if self._columns else ""
+        return f"EmbeddingIndex({len(self)} vectors of {self.n_features} features, {self.metric}{columns})"
 
-    def _know(self, columns: dict[str, Array]) -> None:
+    def _set_columns(self, columns: dict[str, Array]) -> None:
         self._columns = columns
-        self.recording, self.start, self.end = (columns.get(name) for name in ("recording", "start", "end"))
-        self.group, self.label = columns.get("group"), columns.get("label")
-        self._by_recording: Any = None  # the rows of each
+        self.recording = columns.get("recording")
+        self.start = columns.get("start")
+        self.end = columns.get("end")
+        self.group = columns.get("group")
+        self.label = columns.get("label")
+        self._rows_by_recording: Any = None  # filled at first use
 
     @property
     def n_features(self) -> int:
@@ -126,29 +134,25 @@ class EmbeddingIndex:
         after, before : seconds; only windows are found that start at `after` or later, and end at `before` or earlier
         leave_out : rows that are not found: for all queries, or a list with an array for each query (Q, F)
         """
-        single = np.ndim(z) == 1
+        is_single = np.ndim(z) == 1
         queries = np.atleast_2d(np.asarray(z)).astype(np.float64)
         _checked_vectors(queries, "z", self.n_features)
         if (norms_of(queries, "z") == 0).any() and self.metric == "cosine":
             raise InputError("A query of zeros has no direction. Leave it out, or use metric='euclidean'.")
         if not is_whole(k, 1):
             raise InputError(f"k must be a whole number of at least 1; got {k!r}.")
-        allowed, left_out = self._allowed(groups, after, before), NO_PAIRS
+        allowed = self._allowed(groups, after, before)
+        left_out = NO_PAIRS
         if isinstance(leave_out, list | tuple) and any(np.ndim(rows) > 0 for rows in leave_out):
             left_out = self._pairs(leave_out, len(queries))
         elif leave_out is not None:
             allowed = np.ones(len(self), bool) if allowed is None else allowed
             allowed[self._row_numbers(leave_out, "leave_out")] = False
-        n_dropped = len(left_out.row) + (0 if allowed is None else int(np.count_nonzero(~allowed)))
-        by_graph = self.method == "usearch" or (
-            self.method == "auto" and len(self) >= GRAPH_FROM and find_spec("usearch") is not None
-        )
-        if by_graph and len(self) and groups is after is before is None and n_dropped <= MOST_DROPPED:
-            distances, rows = self._by_graph(queries, k, allowed, left_out, n_dropped)
-        else:
-            distances, rows = self._rows.nearest(queries, k, allowed, left_out, self.memory, self._device)
-        found = rows[0] >= 0
-        return (distances[0, found], rows[0, found]) if single else (distances, rows)
+        distances, rows = self._rows.nearest(queries, k, allowed, left_out, self.memory, self._device)
+        if is_single:
+            found = rows[0] >= 0
+            return distances[0, found], rows[0, found]
+        return distances, rows
 
     def like(self, recording: Any, time: float, k: int = 10) -> tuple[Floats, Whole]:
         """Return distances and rows of the k vectors most like the window at `time` seconds of a recording.
@@ -176,8 +180,9 @@ class EmbeddingIndex:
         if not {"recording", "start", "end"} <= self._columns.keys():
             return np.array([row])
         rows, starts, ends = self._windows_of(self._column("recording")[row])
-        own = rows == row
-        return np.asarray(rows[own | ((starts < ends[own]) & (ends > starts[own]))])
+        is_itself = rows == row
+        shares_time = (starts < ends[is_itself]) & (ends > starts[is_itself])
+        return np.asarray(rows[is_itself | shares_time])
 
     def append(self, x: Any, **columns: Any) -> None:
         """Add vectors after those that are there, with the same columns: recording, start, end, group and label.
@@ -187,10 +192,11 @@ class EmbeddingIndex:
         array = _checked_vectors(x, "x", self.n_features)
         added = _checked_columns(len(array), columns)
         if added.keys() != self._columns.keys():
-            held, got = (", ".join(columns) or "none" for columns in (self._columns, added))
-            raise InputError(f"What is appended must have the columns of the index, {held}; it has {got}.")
+            expected = ", ".join(self._columns) or "none"
+            got = ", ".join(added) or "none"
+            raise InputError(f"What is appended must have the columns of the index, {expected}; it has {got}.")
         self._rows = self._rows.with_more(array, "x")
-        self._know({name: np.concatenate([self._columns[name], added[name]]) for name in added})
+        self._set_columns({name: np.concatenate([self._columns[name], added[name]]) for name in added})
 
     def save(self, folder: str | Path) -> Path:
         """Write the index into a folder, whole or not at all, in place of one that is there.
@@ -201,21 +207,31 @@ class EmbeddingIndex:
         """
         folder = Path(folder)
         with only_writer(folder, folder=True):
-            origin, seal = self._origin or (None, "")
-            there = Store(folder) if (folder / MANIFEST).exists() else None
-            if origin == folder.resolve() and (there is None or seal != there.seal):
-                said = f"{folder} was changed by another process after this index was loaded from it."
-                raise OutputError(f"{said} Load it again and append to what is there, or choose another folder.")
-            held = {} if there is None else {shard.name: shard for shard in there.shards}
-            shards, at_once = [], max(1, SHARD_BYTES // (4 * self.n_features))
-            for number, at in enumerate(range(0, len(self), at_once)):
-                x = self._rows.take(np.arange(at, min(at + at_once, len(self))))
-                columns = {name: values[at : at + at_once] for name, values in self._columns.items()}
+            store = Store(folder) if (folder / MANIFEST).exists() else None
+            self._check_unchanged(folder, store)
+            saved_shards = {} if store is None else {shard.name: shard for shard in store.shards}
+            rows_at_once = max(1, SHARD_BYTES // (4 * self.n_features))
+            shards = []
+            for number, first in enumerate(range(0, len(self), rows_at_once)):
+                rows = np.arange(first, min(first + rows_at_once, len(self)))
+                x = self._rows.take(rows)
+                columns = {name: values[rows] for name, values in self._columns.items()}
                 name = f"{_digest(x, *columns.values())}-{number:03d}"
-                shards.append(held[name] if name in held else write_shard(folder, name, x, columns))
+                is_saved = name in saved_shards
+                shards.append(saved_shards[name] if is_saved else write_shard(folder, name, x, columns))
             store = write_manifest(folder, VECTORS, [self.n_features], shards, {"metric": self.metric})
             self._origin = folder.resolve(), store.seal
         return folder
+
+    def _check_unchanged(self, folder: Path, store: Store | None) -> None:
+        """Refuse to save over what another process has saved since this index was loaded from there."""
+        if self._origin is None or self._origin[0] != folder.resolve():
+            return
+        if store is None or store.seal != self._origin[1]:
+            raise OutputError(
+                f"{folder} was changed by another process after this index was loaded from it. Load it again and "
+                "append to what is there, or choose another folder."
+            )
 
     @classmethod
     def load(
@@ -250,28 +266,35 @@ class EmbeddingIndex:
             raise InputError(f"The index does not know the {name} of its vectors. Build it with {name}=.")
         return self._columns[name]
 
-    def _allowed(self, groups: Any, after: float | None, before: float | None) -> Any:
+    def _allowed(self, groups: Any, after: float | None, before: float | None) -> Mask | None:
         """Return which rows pass the filters (N,), or None where there are none."""
-        tests = []
+        if groups is None and after is None and before is None:
+            return None
+        allowed = np.ones(len(self), bool)
         if groups is not None:
-            held = self._column("group")
-            wanted = [groups] if isinstance(groups, str) or np.ndim(groups) == 0 else list(groups)
-            known = set(held.tolist())
-            if unknown := [one for one in wanted if one not in known]:
-                raise InputError(f"Unknown group {unknown[0]!r}. {did_you_mean(str(unknown[0]), map(str, known))}")
-            tests.append(np.isin(held, wanted))
+            allowed &= self._of_groups(groups)
         if after is not None:
-            tests.append(self._column("start") >= after)
+            allowed &= self._column("start") >= after
         if before is not None:
-            tests.append(self._column("end") <= before)
-        return np.logical_and.reduce(tests) if tests else None
+            allowed &= self._column("end") <= before
+        return allowed
+
+    def _of_groups(self, groups: Any) -> Mask:
+        column = self._column("group")
+        wanted = [groups] if isinstance(groups, str) or np.ndim(groups) == 0 else list(groups)
+        known = set(column.tolist())
+        unknown = [group for group in wanted if group not in known]
+        if unknown:
+            raise InputError(f"Unknown group {unknown[0]!r}. {did_you_mean(str(unknown[0]), map(str, known))}")
+        return np.isin(column, wanted)
 
     def _pairs(self, leave_out: Any, n_queries: int) -> Pairs:
         """Return what single queries leave out."""
         if len(leave_out) != n_queries:
             raise InputError(f"leave_out must hold one array for each of {n_queries} queries; got {len(leave_out)}.")
-        rows = [self._row_numbers(one, f"leave_out[{number}]") for number, one in enumerate(leave_out)]
-        query, row = np.repeat(np.arange(len(rows)), [len(one) for one in rows]), np.concatenate(rows)
+        rows_of_query = [self._row_numbers(rows, f"leave_out[{number}]") for number, rows in enumerate(leave_out)]
+        query = np.repeat(np.arange(n_queries), [len(rows) for rows in rows_of_query])
+        row = np.concatenate(rows_of_query)
         order = np.argsort(row, kind="stable")
         return Pairs(query[order], row[order])
 
@@ -283,39 +306,11 @@ class EmbeddingIndex:
 
     def _windows_of(self, recording: Any) -> tuple[Whole, Array, Array]:
         """Return rows, starts and ends of the windows of a recording."""
-        names, starts, ends = (self._column(name) for name in ("recording", "start", "end"))
-        if self._by_recording is None:
-            self._by_recording = pd.Series(names).groupby(names).indices
-        rows = lookup(self._by_recording, str(recording), "recording")
-        return rows, starts[rows], ends[rows]
-
-    def _by_graph(self, queries: Floats, k: int, allowed: Any, left_out: Pairs, n_dropped: int) -> tuple[Floats, Whole]:
-        """Take some more candidates than needed from usearch's graph, and put them in order by exact distances."""
-        query, row = self._graph_candidates(queries, min(len(self), CANDIDATES * k + 32 + n_dropped))
-        here = np.ones(len(row), bool) if allowed is None else allowed[row]
-        here &= ~np.isin(query * len(self) + row, left_out.query * len(self) + left_out.row)
-        query, row = query[here], row[here]
-        return first_of(query, row, self._rows.distances(queries, query, row, self.memory), k, len(queries))
-
-    def _graph_candidates(self, z: Floats, count: int) -> Pairs:
-        """Return about the `count` nearest rows of every query, by usearch's graph (HNSW) of all rows."""
-        try:
-            from usearch.index import Index
-        except ImportError as error:
-            raise need_extra("usearch", "search", "method='usearch'") from error
-        if self._graph is None:
-            how = {"metric": "cos" if self.metric == "cosine" else "l2sq", "dtype": "f32"}
-            looked = {"expansion_add": EXPANSION_ADD, "expansion_search": EXPANSION_SEARCH}
-            self._graph = Index(ndim=self.n_features, **how, **looked)
-        for start, block in self._rows.blocks(GRAPH_PIECE) if len(self._graph) < len(self) else ():
-            new = np.asarray(block[max(0, len(self._graph) - start) :])
-            if len(new):
-                self._graph.add(np.arange(len(self._graph), len(self._graph) + len(new), dtype=np.uint64), new)
-        found = self._graph.search(np.asarray(z, np.float32), count)
-        keys = np.atleast_2d(found.keys)
-        counts = np.atleast_1d(found.counts if hasattr(found, "counts") else keys.shape[1])  # a single query has none
-        query, rank = np.nonzero(np.arange(keys.shape[1]) < counts[:, None])
-        return Pairs(query, keys[query, rank].astype(np.int64))
+        names = self._column("recording")
+        if self._rows_by_recording is None:
+            self._rows_by_recording = pd.Series(names).groupby(names).indices
+        rows = lookup(self._rows_by_recording, str(recording), "recording")
+        return rows, self._column("start")[rows], self._column("end")[rows]
 
 
 def _checked_vectors(x: object, what: str, n_features: int | None = None) -> Array:
@@ -324,8 +319,10 @@ def _checked_vectors(x: object, what: str, n_features: int | None = None) -> Arr
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
         raise InputError(f"{what} must be numbers of shape (cases, features); got {array.dtype} {array.shape}.")
     if n_features is not None and array.shape[1] != n_features:
-        held = f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}."
-        raise InputError(f"{held} Embed both by the same model.")
+        raise InputError(
+            f"{what} has vectors of {array.shape[1]} features, the index holds vectors of {n_features}. Embed both by "
+            "the same model."
+        )
     with np.errstate(over="ignore"):  # what becomes inf is refused with the others
         return array if array.dtype == np.float32 else array.astype(np.float32)
 
@@ -351,19 +348,21 @@ def _gpu(device: str) -> Any:
     return None if resolved.type == "cpu" else resolved
 
 
-def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
-    """Return the columns that are given, checked: recordings as text, times as float64."""
-    columns = {}
-    for name, values in given.items():
-        if name in TIMES and values is not None:
-            columns[name] = np.asarray(values, "M8[us]")
-            if columns[name].shape != (n,):
-                raise InputError(f"{name} must have one time for each of the {n} vectors; got {columns[name].shape}.")
-        elif values is not None:
-            check = check_labels if name in ("group", "label") else check_groups  # the others must all be known
-            found, kind = check(values, n, name, "vectors"), {"recording": str, "start": float, "end": float}.get(name)
-            columns[name] = found if kind is None else found.astype(kind, copy=False)
-    return columns
+def _checked_columns(n: int, columns: dict[str, Any]) -> dict[str, Array]:
+    """Return the columns that are not None, checked: recordings as text, times as float64."""
+    return {name: _checked_column(n, name, values) for name, values in columns.items() if values is not None}
+
+
+def _checked_column(n: int, name: str, values: Any) -> Array:
+    if name in TIMES:
+        times = np.asarray(values, "M8[us]")
+        if times.shape != (n,):
+            raise InputError(f"{name} must have one time for each of the {n} vectors; got {times.shape}.")
+        return times
+    if name in ("group", "label"):
+        return check_labels(values, n, name, "vectors")
+    column = check_groups(values, n, name, "vectors")  # each of these must be known
+    return column.astype(str if name == "recording" else float, copy=False)
 
 
 def _digest(*arrays: Array) -> str:

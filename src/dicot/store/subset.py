@@ -29,7 +29,9 @@ def rows_where(known: Vectors, condition: str) -> Chosen:
     if found is None:
         raise InputError(f"a condition is COLUMN=VALUE, COLUMN!=VALUE or COLUMN>=NUMBER; got {condition!r}.")
     name, sign, text = found.groups()
-    columns = {**known.columns(), **({} if known.part is None else {"part": known.part})}
+    columns = dict(known.columns())
+    if known.part is not None:
+        columns["part"] = known.part
     if name not in columns:
         raise InputError(f"it has no column {name!r}, which {condition!r} asks for. {did_you_mean(name, columns)}")
     values: Array = columns[name]
@@ -40,28 +42,31 @@ def rows_where(known: Vectors, condition: str) -> Chosen:
         except (TypeError, ValueError) as error:  # numpy's error for text and a number is a TypeError
             kind = {"U": "text", "M": "UTC times"}.get(values.dtype.kind, "numbers")
             raise InputError(f"{condition!r} compares {text!r} with column {name!r}, which holds {kind}.") from error
-    names, which = np.unique(as_text(values), return_inverse=True)
-    chosen = np.zeros(len(names), bool)
-    for hits in _hits(names.tolist(), name, text):
-        chosen |= hits
-    return chosen[which] if sign == "=" else ~chosen[which]
+
+    names, name_of_row = np.unique(as_text(values), return_inverse=True)
+    is_meant = _names_in_list(names.tolist(), name, text)
+    if sign == "!=":
+        is_meant = ~is_meant
+    return np.asarray(is_meant[name_of_row])
 
 
-def _hits(names: list[str], column: str, text: str) -> list[Chosen]:
-    """Tell for each value in a text "a,b*" which names it means; a name may hold a comma itself."""
-    parts, hits = text.split(","), []
+def _names_in_list(names: list[str], column: str, text: str) -> Chosen:
+    """Tell which names a text "a,b*" means; a name may hold a comma itself."""
+    is_meant = np.zeros(len(names), bool)
+    parts = text.split(",")
     while parts:
-        # The longest text that means a name, such as "left,wrist" in "left,wrist,hip".
-        stops = range(len(parts), 0, -1)
-        meant = {stop: _names_meant(names, ",".join(parts[:stop]).strip()) for stop in stops}
-        stop = next((stop for stop, hit in meant.items() if hit.any()), None)
+        # The longest text that means a name comes first, such as "left,wrist" of "left,wrist,hip".
+        for length in range(len(parts), 0, -1):
+            hits = _names_meant(names, ",".join(parts[:length]).strip())
+            if hits.any():
+                break
         value = parts[0].strip()
-        if stop is None and value:
+        if value and not hits.any():
             hint = did_you_mean(value, filter(None, names))
             raise InputError(f"no window has the {column} {value!r}. {hint}")
-        hits.append(meant[stop or 1])
-        parts = parts[stop or 1 :]
-    return hits
+        is_meant |= hits
+        parts = parts[length:]
+    return is_meant
 
 
 def _names_meant(names: list[str], value: str) -> Chosen:
@@ -80,38 +85,63 @@ def _names_meant(names: list[str], value: str) -> Chosen:
 def rows_in_table(known: Vectors, path: Path) -> Chosen:
     """Tell which vectors a .csv names, such as an export of the explorer: by recording, start and end, or by row."""
     with naming(path):
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
-            raise InputError(f"it cannot be read as a .csv ({brief(error)}).") from error
-        place = ["recording", "start", "end"]
-        names = place if known.placed and ("row" not in table or set(place) <= set(table)) else ["row"]
-        if not set(names) <= set(table):
-            raise InputError(f"it must have the columns {', '.join(names)}; it has {listed(list(table))}.")
-        rows = {key: row for row, key in enumerate(_keys({**known.columns(), "row": np.arange(len(known))}, names))}
+        table = _read_table(path)
+        names = _key_columns(known, table)
+        columns = {**known.columns(), "row": np.arange(len(known))}
+        row_of_key = {key: row for row, key in enumerate(_keys(columns, names))}
         keys = _keys(table, names)
-        if lost := [number for number, key in enumerate(keys) if key not in rows]:
-            said = ", ".join(f"{name} {table[name][lost[0]]}" for name in names)
-            many = f"{len(lost)} of {len(keys)} lines"
-            raise InputError(f"line {lost[0] + 2} names {said}: no vector is of it ({many}). Correct or remove it.")
+        unknown = [number for number, key in enumerate(keys) if key not in row_of_key]
+        if unknown:
+            first = unknown[0]
+            place = ", ".join(f"{name} {table[name][first]}" for name in names)
+            raise InputError(
+                f"line {first + 2} names {place}: no vector is of it ({len(unknown)} of {len(keys)} lines). Correct or "
+                "remove it."
+            )
     chosen = np.zeros(len(known), bool)
-    chosen[[rows[key] for key in keys]] = True
+    chosen[[row_of_key[key] for key in keys]] = True
     return chosen
 
 
-def _keys(columns: Any, names: list[str]) -> list[Any]:
+def _read_table(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
+        raise InputError(f"it cannot be read as a .csv ({brief(error)}).") from error
+
+
+def _key_columns(known: Vectors, table: pd.DataFrame) -> list[str]:
+    """Return the columns by which a table names vectors."""
+    names = ["recording", "start", "end"]
+    has_places = known.placed and ("row" not in table or set(names) <= set(table))
+    if not has_places:
+        names = ["row"]
+    if not set(names) <= set(table):
+        raise InputError(f"it must have the columns {', '.join(names)}; it has {listed(list(table))}.")
+    return names
+
+
+def _keys(columns: Any, names: list[str]) -> list[tuple[Any, ...]]:
     """Return for each row what tells it from others; what is no number is found nowhere."""
-    numbers = (np.round(pd.to_numeric(columns[name], errors="coerce"), DIGITS).tolist() for name in names[-2:])
-    return list(zip(*([columns["recording"].tolist()] if len(names) > 1 else []), *numbers, strict=True))
+    values = []
+    for name in names:
+        if name == "recording":
+            values.append(columns[name].tolist())
+        else:
+            numbers = pd.to_numeric(columns[name], errors="coerce")
+            values.append(np.round(numbers, DIGITS).tolist())
+    return list(zip(*values, strict=True))
 
 
 def write_subset(path: Path, known: Vectors, chosen: Chosen) -> None:
     """Write the chosen vectors; series of recordings are found as before, and files may be appended."""
-    made, arrays = None, {COLUMNS[name]: values[chosen] for name, values in known.columns().items()}
+    source = None
     if known.source is not None and known.source.kind == "recordings":  # of cases nothing says which these are
         # Windows that are left out must not come back when their recording has grown: see `embed_recordings`.
         files = known.source.recordings
-        left = {file_name_of(name, files) for name in np.unique(known.places()[0][~chosen]).tolist()}
-        facts = {name: {**was, "windows": None} if name in left else was for name, was in files.items()}
-        made = replace(known.source, recordings=facts)
-    write_vectors(path, {"": {"X": known.x[chosen], **arrays}}, made)
+        recordings_left_out = np.unique(known.places()[0][~chosen]).tolist()
+        cut_files = {file_name_of(name, files) for name in recordings_left_out}
+        facts = {name: {**fact, "windows": None} if name in cut_files else fact for name, fact in files.items()}
+        source = replace(known.source, recordings=facts)
+    columns = {COLUMNS[name]: values[chosen] for name, values in known.columns().items()}
+    write_vectors(path, {"": {"X": known.x[chosen], **columns}}, source)
