@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from dicot.data.cases import Array, pieces
 from dicot.data.labels import check_groups
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 # Chosen on training subjects of SisFall and HAPT: see docs/log.md.
-EXAMPLES, ORDINARY = 3, 5  # the nearest of each, whose mean distance counts
+EXAMPLES = 3  # the nearest ones, whose mean distance counts
+ORDINARY = 5
 DRAWN = 2_000  # ordinary windows that a window is compared with
 TINY = 1e-6
 # Normal time, in hours, below which no rate of false hits is told: one hit in less than 6 minutes would be more than
@@ -44,23 +44,33 @@ def merge_hits(
     Without `join` a hit is its best window, and only what overlaps or touches that one is left out.
     """
     hits: dict[int, Hit] = {}
-    of_recording: dict[Any, list[Hit]] = defaultdict(list)
+    hits_of_recording: dict[Any, list[Hit]] = defaultdict(list)
     for row in ranked:
-        own = of_recording[recording[row]]
-        touched = [hit for hit in own if start[row] <= end[hit.last] + TINY and end[row] >= start[hit.first] - TINY]
+        neighbours = hits_of_recording[recording[row]]
+        touched = [
+            hit for hit in neighbours if start[row] <= end[hit.last] + TINY and end[row] >= start[hit.first] - TINY
+        ]
         if not touched:
             if len(hits) == most:
                 return list(hits.values()), row
             hits[row] = Hit(row, row, row)
-            own.append(hits[row])
+            neighbours.append(hits[row])
         elif join:
-            kept, *others = touched  # the order of a list is that of the ranking
+            best, *others = touched  # the order of a list is that of the ranking
             for other in others:  # what lay apart is joined by this window
-                own.remove(hits.pop(other.row))
-            rows = [row, *(end_of for hit in touched for end_of in (hit.first, hit.last))]
-            kept.first, kept.last = min(rows, key=lambda one: start[one]), max(rows, key=lambda one: end[one])
-            kept.windows = 1 + sum(hit.windows for hit in touched)
+                neighbours.remove(hits.pop(other.row))
+            _join(best, row, touched, start, end)
     return list(hits.values()), None
+
+
+def _join(best: Hit, row: int, touched: list[Hit], start: Any, end: Any) -> None:
+    """Let the best of the hits that a window touches last over all of them and the window."""
+    rows = [row]
+    for hit in touched:
+        rows += [hit.first, hit.last]
+    best.first = min(rows, key=lambda place: start[place])
+    best.last = max(rows, key=lambda place: end[place])
+    best.windows = 1 + sum(hit.windows for hit in touched)
 
 
 def first_hits(ranked: list[int], places: tuple[Any, Any, Any] | None, most: int) -> list[int]:
@@ -99,35 +109,35 @@ class EventDetector:
         None a window is judged without itself only.
         """
         x = np.asarray(x, np.float64)
-        event, ordinary = np.asarray(event, bool), np.asarray(ordinary, bool) & ~np.asarray(event, bool)
-        given = groups is not None
-        groups = check_groups(groups, len(x), "groups", "windows") if given else np.arange(len(x))
-        examples, usual = np.flatnonzero(event), np.flatnonzero(ordinary)
-        if len(np.unique(groups[examples])) < 2 or len(np.unique(groups[usual])) < 2 or len(usual) <= 2 * ORDINARY:
-            raise InputError(
-                f"A detector needs 2 examples and {2 * ORDINARY + 1} ordinary windows, both of 2 recordings or groups; "
-                f"got {len(examples)} examples of {len(np.unique(groups[examples]))} and {len(usual)} ordinary windows "
-                f"of {len(np.unique(groups[usual]))}. Label more."
-            )
+        is_example = np.asarray(event, bool)
+        is_ordinary = np.asarray(ordinary, bool) & ~is_example
+        has_groups = groups is not None
+        groups = check_groups(groups, len(x), "groups", "windows") if has_groups else np.arange(len(x))
+        examples = np.flatnonzero(is_example)
+        usual = np.flatnonzero(is_ordinary)
+        _check_enough(groups[examples], groups[usual])
+
         drawn = usual[np.linspace(0, len(usual) - 1, min(len(usual), DRAWN)).astype(int)]
-        self._parts = [(x[rows], groups[rows], count) for rows, count in ((examples, EXAMPLES), (drawn, ORDINARY))]
-        scores = self.scores(x[usual], groups[usual])
-        name, begin, stop, own = (np.asarray(one)[usual] for one in (recording, start, end, groups))
-        place = name, begin, stop
-        ranked = np.argsort(-scores, kind="stable").tolist()
+        self._examples = _Compared(x[examples], groups[examples], EXAMPLES)
+        self._ordinary = _Compared(x[drawn], groups[drawn], ORDINARY)
 
-        def threshold(rows: Iterable[int], hours: float) -> float:
-            beyond = merge_hits(rows, *place, math.floor(self.alarms * hours + TINY))[1]
-            return -math.inf if beyond is None else float(scores[beyond])
-
-        self.hours_, self.elsewhere_, self.group_hours_ = covered(*place) / 3600, {}, {}
-        self.threshold_ = threshold(ranked, self.hours_)
-        for group in np.unique(own).tolist() if given else ():
-            mine = own == group
-            self.group_hours_[group] = covered(*(one[mine] for one in place)) / 3600
+        normal_time = _NormalTime(
+            self.scores(x[usual], groups[usual]),
+            np.asarray(recording)[usual],
+            np.asarray(start)[usual],
+            np.asarray(end)[usual],
+        )
+        everything = np.ones(len(usual), bool)
+        self.hours_ = normal_time.hours(everything)
+        self.threshold_ = normal_time.threshold(everything, self.alarms * self.hours_)
+        self.elsewhere_ = {}
+        self.group_hours_ = {}
+        for group in np.unique(groups[usual]).tolist() if has_groups else ():
+            is_own = groups[usual] == group
+            self.group_hours_[group] = normal_time.hours(is_own)
             hours = self.hours_ - self.group_hours_[group]
-            above = mine & (scores > threshold((row for row in ranked if not mine[row]), hours))
-            self.elsewhere_[group] = len(merge_hits(np.flatnonzero(above).tolist(), *place)[0])
+            threshold = normal_time.threshold(~is_own, self.alarms * hours)
+            self.elsewhere_[group] = normal_time.count_hits(is_own, threshold)
         return self
 
     def expectation(self, noun: str, remedy: str = "Label more windows of normal time.") -> str:
@@ -180,19 +190,13 @@ class EventDetector:
     def scores(self, x: Any, groups: Any = None) -> Floats:
         """Return (N,) scores, the higher the more like the event; a window is not compared with its own group (N,)."""
         x = np.asarray(x, np.float64)
-        out = np.empty(len(x))
-        for rows in pieces((len(x), sum(len(part) for part, _, _ in self._parts))):
-            z, logs = x[rows], []
-            for part, of, count in self._parts:
-                squares = (z**2).sum(axis=1)[:, None] + (part**2).sum(axis=1) - 2 * z @ part.T
-                if groups is not None:
-                    squares[np.asarray(groups)[rows, None] == of] = np.inf
-                count = min(count, len(part))
-                near = np.sqrt(np.maximum(np.partition(squares, count - 1, axis=1)[:, :count], 0))
-                finite = np.isfinite(near)
-                logs.append(np.log(np.where(finite, near, 0).sum(axis=1) / finite.sum(axis=1) + TINY))
-            out[rows] = logs[1] - logs[0]
-        return out
+        groups = None if groups is None else np.asarray(groups)
+        scores = np.empty(len(x))
+        for rows in pieces((len(x), len(self._examples.x) + len(self._ordinary.x))):
+            own_groups = None if groups is None else groups[rows]
+            to_ordinary = self._ordinary.log_distances(x[rows], own_groups)
+            scores[rows] = to_ordinary - self._examples.log_distances(x[rows], own_groups)
+        return scores
 
     def hits(self, scores: Floats, recording: Any, start: Any, end: Any) -> list[Hit]:
         """Return the windows above the threshold, joined to hits, the best first."""
@@ -200,17 +204,74 @@ class EventDetector:
         return merge_hits(ranked[scores[ranked] > self.threshold_].tolist(), recording, start, end)[0]
 
 
+class _Compared(NamedTuple):
+    """Windows that others are compared with."""
+
+    x: Floats  # (M, F)
+    groups: Array  # (M,)
+    n_nearest: int  # whose mean distance counts
+
+    def log_distances(self, z: Floats, groups: Array | None) -> Floats:
+        """Return (N,) logarithms of the mean distance of z (N, F) to the nearest of other groups than theirs (N,)."""
+        squares = (z**2).sum(axis=1)[:, None] + (self.x**2).sum(axis=1) - 2 * z @ self.x.T
+        if groups is not None:
+            squares[groups[:, None] == self.groups] = np.inf
+        count = min(self.n_nearest, len(self.x))
+        nearest = np.partition(squares, count - 1, axis=1)[:, :count]
+        distances = np.sqrt(np.maximum(nearest, 0))
+        is_there = np.isfinite(distances)
+        means = np.where(is_there, distances, 0).sum(axis=1) / is_there.sum(axis=1)
+        logs: Floats = np.log(means + TINY)
+        return logs
+
+
+class _NormalTime(NamedTuple):
+    """Ordinary windows with their scores and places (N,)."""
+
+    scores: Floats
+    recording: Array
+    start: Array
+    end: Array
+
+    def hours(self, some: NDArray[np.bool_]) -> float:
+        return covered(self.recording[some], self.start[some], self.end[some]) / 3600
+
+    def threshold(self, some: NDArray[np.bool_], n_hits: float) -> float:
+        """Return the score that some windows exceed in at most so many hits."""
+        ranked = np.argsort(-self.scores, kind="stable")
+        ranked = ranked[some[ranked]]
+        places = self.recording, self.start, self.end
+        beyond = merge_hits(ranked.tolist(), *places, math.floor(n_hits + TINY))[1]
+        return -math.inf if beyond is None else float(self.scores[beyond])
+
+    def count_hits(self, some: NDArray[np.bool_], threshold: float) -> int:
+        rows = np.flatnonzero(some & (self.scores > threshold))
+        return len(merge_hits(rows.tolist(), self.recording, self.start, self.end)[0])
+
+
+def _check_enough(groups_of_examples: Array, groups_of_ordinary: Array) -> None:
+    n_groups = len(np.unique(groups_of_examples)), len(np.unique(groups_of_ordinary))
+    if min(n_groups) < 2 or len(groups_of_ordinary) <= 2 * ORDINARY:
+        raise InputError(
+            f"A detector needs 2 examples and {2 * ORDINARY + 1} ordinary windows, both of 2 recordings or groups; "
+            f"got {len(groups_of_examples)} examples of {n_groups[0]} and {len(groups_of_ordinary)} ordinary windows "
+            f"of {n_groups[1]}. Label more."
+        )
+
+
 def covered(recording: Array, start: Array, end: Array) -> float:
     """Return the seconds that lie in at least one window; all windows are of one length."""
     order = np.lexsort((start, recording))
     names, starts, ends = recording[order], start[order], end[order]
-    following = np.where(names[1:] == names[:-1], starts[1:], np.inf)
-    return float(np.sum(np.minimum(ends, np.r_[following, np.inf]) - starts))
+    next_starts = np.append(starts[1:], np.inf)
+    is_last = np.append(names[1:] != names[:-1], True)
+    next_starts[is_last] = np.inf
+    return float(np.sum(np.minimum(ends, next_starts) - starts))
 
 
 def beside(event: Array, recording: Array, start: Array, end: Array) -> NDArray[np.bool_]:
     """Return which windows (N,) share time with one of `event` (N,), booleans, itself among them."""
-    out = np.zeros(len(event), bool)
+    shares_time = np.zeros(len(event), bool)
     for row in np.flatnonzero(event).tolist():
-        out |= (recording == recording[row]) & (start < end[row]) & (end > start[row])
-    return out
+        shares_time |= (recording == recording[row]) & (start < end[row]) & (end > start[row])
+    return shares_time

@@ -24,13 +24,16 @@ def level_statistics(windows: Iterable[Array]) -> NDArray[np.float32]:
     found = []
     for window in windows:  # (C, T)
         x = np.asarray(window, np.float64)
-        part = max(1, x.shape[1] // END)
+        n_ends = max(1, x.shape[1] // END)
         least = TINY * np.abs(x).max(axis=1) + np.finfo(np.float32).tiny
         deviation = x.std(axis=1) + least
-        change = np.diff(x, axis=1).std(axis=1) + least if x.shape[1] > 1 else least
-        trend = x[:, -part:].mean(axis=1) - x[:, :part].mean(axis=1)
-        shown = [x.mean(axis=1), x.max(axis=1), x.min(axis=1), trend, np.log(deviation), np.log(change / deviation)]
-        found.append(np.concatenate(shown))
+        step = least
+        if x.shape[1] > 1:
+            step = np.diff(x, axis=1).std(axis=1) + least
+        trend = x[:, -n_ends:].mean(axis=1) - x[:, :n_ends].mean(axis=1)
+        roughness = np.log(step / deviation)
+        statistics = [x.mean(axis=1), x.max(axis=1), x.min(axis=1), trend, np.log(deviation), roughness]
+        found.append(np.concatenate(statistics))
     return np.array(found, np.float32)
 
 
@@ -43,5 +46,8 @@ def judged_by(kind: str, x: Array, levels: Any, normal: Any, *others: tuple[Arra
     lookup(FEATURES, kind, "features")
     parts = {VECTOR: (0,), LEVELS: (1,), BOTH: (0, 1)}[kind]
     scales = {part: StandardScale((x, levels)[part][normal]) for part in parts}
-    sets = [(x, levels), *others]
-    return [np.hstack([scales[part](one[part]) for part in parts]).astype(np.float32) for one in sets]
+    features = []
+    for windows in [(x, levels), *others]:
+        scaled = [scales[part](windows[part]) for part in parts]
+        features.append(np.hstack(scaled).astype(np.float32))
+    return features

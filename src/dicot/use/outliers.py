@@ -103,42 +103,59 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=(np.float32, np.float64), ensure_min_samples=2)
         groups = None if groups is None else check_groups(groups, len(X), "groups")
         self.reference_, self.calibration_ = self._parts(len(X), groups, held_out)
-        least = self.n_neighbors + (self.distance == "relative")  # a case of the reference is not its own neighbour
-        if len(self.reference_) < least:
-            raise InputError(
-                f"The reference part has {len(self.reference_)} of the n_samples={len(X)} cases, and "
-                f"n_neighbors={self.n_neighbors} needs {least}. Pass more cases, or lower n_neighbors= or calibration=."
-            )
-        reference = X[self.reference_]
-        self._scaler = StandardScaler(with_mean=self.standardise, with_std=self.standardise)
-        for rows in pieces(reference.shape):  # or the sums would be taken of a copy of all cases
-            self._scaler.partial_fit(reference[rows])
-        for rows in pieces(reference.shape):  # in place: it is a copy already
-            reference[rows] = self._scaled(reference[rows])
-        self._reference = reference
+        self._check_reference(len(X))
+        self._reference = self._fit_scale(X[self.reference_])
         self._search = NearestNeighbors(n_neighbors=self.n_neighbors, algorithm="brute").fit(self._reference)
-        own = None if groups is None else np.unique(groups[self.reference_], return_inverse=True)[1]
-        self._around = self._own_distances(own) if self.distance == "relative" else np.ones(len(reference))
+        self._around = np.ones(len(self._reference))
+        if self.distance == "relative":
+            members = None if groups is None else np.unique(groups[self.reference_], return_inverse=True)[1]
+            self._around = self._own_distances(members)
+
         scores = self._scores(X, self.calibration_)
         self.calibration_scores_ = np.sort(scores)
         self._by_group = None if groups is None else _GroupedP(scores, groups[self.calibration_])
+        self.offset_ = self._offset(None if groups is None else len(np.unique(groups)))
+        return self
+
+    def _check_reference(self, n_cases: int) -> None:
+        least = self.n_neighbors
+        if self.distance == "relative":  # a case of the reference is not its own neighbour
+            least += 1
+        if len(self.reference_) < least:
+            raise InputError(
+                f"The reference part has {len(self.reference_)} of the n_samples={n_cases} cases, and "
+                f"n_neighbors={self.n_neighbors} needs {least}. Pass more cases, or lower n_neighbors= or calibration=."
+            )
+
+    def _fit_scale(self, reference: Floats) -> Floats:
+        """Learn the scale of a copy of the reference part, and return it scaled, in place."""
+        self._scaler = StandardScaler(with_mean=self.standardise, with_std=self.standardise)
+        for rows in pieces(reference.shape):  # or the sums would be taken of a copy of all cases
+            self._scaler.partial_fit(reference[rows])
+        for rows in pieces(reference.shape):
+            reference[rows] = self._scaled(reference[rows])
+        return reference
+
+    def _offset(self, n_groups: int | None) -> float:
+        """Return the score below which p is at most alpha, and warn where nothing can be flagged."""
+        n_held_out = len(self.calibration_)
         # p <= alpha is the same as: fewer than `allowed` calibration cases lie at least as far out.
-        allowed = math.floor(self.alpha * (len(self.calibration_) + 1) + ROUNDING)
-        self.offset_ = float(self.calibration_scores_[allowed - 1]) if allowed else -math.inf
-        if allowed and self._by_group is not None:
-            self.offset_ = self._by_group.offset(self.alpha)
-            if self._by_group.n_groups == 1:
-                _warn(
-                    f"One group of the {len(np.unique(groups))} is held out, and cannot tell how groups differ: "
-                    "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=."
-                )
+        allowed = math.floor(self.alpha * (n_held_out + 1) + ROUNDING)
         if not allowed:
             needed = math.ceil(1 / self.alpha - 1 - ROUNDING)  # for the smallest p-value to be at most alpha
             _warn(
-                f"{len(self.calibration_)} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will "
-                f"be flagged. {needed} are needed: pass more cases, or raise calibration= or alpha=."
+                f"{n_held_out} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will be "
+                f"flagged. {needed} are needed: pass more cases, or raise calibration= or alpha=."
             )
-        return self
+            return -math.inf
+        if self._by_group is None:
+            return float(self.calibration_scores_[allowed - 1])
+        if self._by_group.n_groups == 1:
+            _warn(
+                f"One group of the {n_groups} is held out, and cannot tell how groups differ: nothing will be "
+                "flagged. 2 are needed: pass cases of more groups, or raise calibration=."
+            )
+        return self._by_group.offset(self.alpha)
 
     def score_samples(self, X: Any) -> Floats:
         """Return (N,) how normal each case is: its distance with a minus sign, so that higher is more normal."""
@@ -177,19 +194,20 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         """Return the rows of the reference part and those held out, each in ascending order."""
         if held_out is not None:
             return _given_parts(held_out, n_cases, groups)
-        noun, splitter = ("cases", ShuffleSplit) if groups is None else ("groups", GroupShuffleSplit)
-        n_units = n_cases if groups is None else len(np.unique(groups))
-        held = self.calibration
-        if not is_whole(held, 1):
-            held = math.ceil(held * n_units)
-            if groups is not None and held == 1 < n_units - 1:
-                held = 2
-        if held >= n_units:
+        noun, splitter, n_units = "cases", ShuffleSplit, n_cases
+        if groups is not None:
+            noun, splitter, n_units = "groups", GroupShuffleSplit, len(np.unique(groups))
+        n_held_out = self.calibration
+        if not is_whole(n_held_out, 1):
+            n_held_out = math.ceil(n_held_out * n_units)
+            if groups is not None and n_held_out == 1 < n_units - 1:
+                n_held_out = 2
+        if n_held_out >= n_units:
             raise InputError(
-                f"calibration={self.calibration} holds out {held} of {n_units} {noun}, and none is left for the "
+                f"calibration={self.calibration} holds out {n_held_out} of {n_units} {noun}, and none is left for the "
                 f"reference part. Pass more {noun} or lower calibration=."
             )
-        split = splitter(1, test_size=held, random_state=check_random_state(self.random_state))
+        split = splitter(1, test_size=n_held_out, random_state=check_random_state(self.random_state))
         reference, calibration = next(split.split(np.zeros((n_cases, 1)), groups=groups))
         return np.sort(reference), np.sort(calibration)
 
@@ -224,33 +242,42 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         With groups the neighbours are of other groups: a new case has none of its own there either, and windows that
         overlap, or that one person repeats, lie so near to each other that what is rare would seem far out.
         """
-        own, n = [], len(self._reference)
-        if groups is not None and n - np.bincount(groups).max() < self.n_neighbors:
+        n_cases = len(self._reference)
+        if groups is not None and n_cases - np.bincount(groups).max() < self.n_neighbors:
             groups = None
         squares = np.einsum("nf,nf->n", self._reference, self._reference)
-        for rows in pieces(self._reference.shape if groups is None else (n, n)):
-            z = self._reference[rows]
+        distances = []
+        for rows in pieces(self._reference.shape if groups is None else (n_cases, n_cases)):
             if groups is None:
-                near = self._search.kneighbors(z, self.n_neighbors + 1, return_distance=False)
-                itself = near == np.arange(rows.start, rows.stop)[:, None]
-                itself[~itself.any(axis=1), -1] = True  # it need not be found among equal cases: leave out the last
-                near = near[~itself].reshape(len(near), -1)
+                nearest = self._nearest_others(rows)
             else:
-                apart = squares - 2 * z @ self._reference.T
+                apart = squares - 2 * self._reference[rows] @ self._reference.T
                 apart[groups[rows, None] == groups] = np.inf
-                near = np.argpartition(apart, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
-            own.append(self._distances(z, near).mean(axis=1))
-        means = np.concatenate(own)
-        return np.asarray(np.maximum(means, 1e-9 * float(means.mean()) or 1.0))  # 1 where all cases have equal ones
+                nearest = np.argpartition(apart, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
+            distances.append(self._distances(self._reference[rows], nearest).mean(axis=1))
+        means = np.concatenate(distances)
+        smallest = 1e-9 * float(means.mean()) or 1.0  # 1 where all cases have equal ones
+        return np.asarray(np.maximum(means, smallest))
+
+    def _nearest_others(self, rows: slice) -> Rows:
+        """Return the nearest cases of the reference to some of its own, without these themselves."""
+        nearest = self._search.kneighbors(self._reference[rows], self.n_neighbors + 1, return_distance=False)
+        is_itself = nearest == np.arange(rows.start, rows.stop)[:, None]
+        # A case need not be found among others that equal it: then the last one is left out.
+        is_itself[~is_itself.any(axis=1), -1] = True
+        return np.asarray(nearest[~is_itself].reshape(len(nearest), -1))
 
     def _scores(self, X: Floats, rows: Rows) -> Floats:
         """Return the scores of these rows of X, the higher the more normal."""
         out = np.empty(len(rows))
         for part in pieces((len(rows), X.shape[1])):
             z = self._scaled(X[rows[part]])
-            near = self._near(z)
-            away = self._distances(z, near)
-            out[part] = -away[:, -1] if self.distance == "kth" else -away.mean(axis=1) / self._around[near].mean(axis=1)
+            nearest = self._near(z)
+            distances = self._distances(z, nearest)
+            if self.distance == "kth":
+                out[part] = -distances[:, -1]
+            else:
+                out[part] = -distances.mean(axis=1) / self._around[nearest].mean(axis=1)
         return out
 
 
@@ -265,21 +292,25 @@ class _GroupedP:
     def __init__(self, scores: Floats, groups: NDArray[Any]) -> None:
         far = _logarithm(scores)
         names, members, counts = np.unique(groups, return_inverse=True, return_counts=True)
-        self.n_groups, n = len(names), len(far)
-        weights = 1 / (self.n_groups * counts[members])
+        self.n_groups, n_cases = len(names), len(far)
         if self.n_groups == 1:  # exchangeable with the new one: it lies farther out with a probability of a half
             self.knots = np.unique(far)
-            shares = 1 - np.searchsorted(np.sort(far), self.knots) / n
+            shares = 1 - np.searchsorted(np.sort(far), self.knots) / n_cases
             self.p = (1 + shares) / 2
             return
-        where = np.array([np.quantile(far[members == group], PLACE) for group in range(self.n_groups)])
-        own = far - where[members]
-        spread = max(float(where.std(ddof=1)) * math.sqrt(1 + 1 / self.n_groups), SMALLEST_SPREAD)
+
+        place_of_group = np.array([np.quantile(far[members == group], PLACE) for group in range(self.n_groups)])
+        deviations = far - place_of_group[members]
+        spread = float(place_of_group.std(ddof=1)) * math.sqrt(1 + 1 / self.n_groups)
+        spread = max(spread, SMALLEST_SPREAD)
+        degrees = self.n_groups - 1
+        centre = place_of_group.mean()
         tail = np.logspace(0, -6, KNOTS)  # denser where p is small
-        beyond = own.max() + spread * stdtrit(self.n_groups - 1, 1 - tail[KNOTS // 4 :])
-        self.knots = where.mean() + np.unique(np.concatenate([np.quantile(own, 1 - tail), beyond]))
-        shares = np.array([weights @ stdtr(self.n_groups - 1, (where.mean() + own - at) / spread) for at in self.knots])
-        self.p = np.minimum.accumulate((1 + n * shares) / (n + 1))
+        beyond = deviations.max() + spread * stdtrit(degrees, 1 - tail[KNOTS // 4 :])
+        self.knots = centre + np.unique(np.concatenate([np.quantile(deviations, 1 - tail), beyond]))
+        weights = 1 / (self.n_groups * counts[members])
+        shares = np.array([weights @ stdtr(degrees, (centre + deviations - knot) / spread) for knot in self.knots])
+        self.p = np.minimum.accumulate((1 + n_cases * shares) / (n_cases + 1))
 
     def __call__(self, scores: Floats) -> Floats:
         return np.asarray(np.exp(np.interp(_logarithm(scores), self.knots, np.log(self.p))))
@@ -314,21 +345,23 @@ def compare_with_rest(
     """
     X = check_array(X, dtype=(np.float32, np.float64), input_name="X", estimator="compare_with_rest")
     units = np.arange(len(X)) if groups is None else check_groups(groups, len(X), "groups")
-    dealt = np.ones(len(X), bool) if normal is None else np.asarray(normal, bool)
-    names, numbers = np.unique(units[dealt], return_inverse=True)
+    is_dealt = np.ones(len(X), bool) if normal is None else np.asarray(normal, bool)
+    names, numbers = np.unique(units[is_dealt], return_inverse=True)
     if len(names) < 3:
         what = "cases" if groups is None else "groups"
         raise InputError(f"Comparing {what} with each other needs at least 3 of them; got {len(names)}. Pass more.")
     part = np.full(len(X), -1)
     order = check_random_state(detector.random_state).permutation(len(names))
-    part[dealt] = (order % min(PARTS, len(names)))[numbers]
-    distances, p = np.empty(len(X)), np.empty(len(X))
+    part[is_dealt] = (order % min(PARTS, len(names)))[numbers]
+    distances = np.empty(len(X))
+    p = np.empty(len(X))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CalibrationWarning)
         for number in np.unique(part).tolist():
-            rest, here = np.flatnonzero(dealt & (part != number)), np.flatnonzero(part == number)
-            fitted = clone(detector).fit(X[rest], groups=None if groups is None else units[rest])
-            distances[here], p[here] = distances_and_p(fitted, X[here])
+            others = np.flatnonzero(is_dealt & (part != number))
+            judged = np.flatnonzero(part == number)
+            fitted = clone(detector).fit(X[others], groups=None if groups is None else units[others])
+            distances[judged], p[judged] = distances_and_p(fitted, X[judged])
     for warning in {warning.category: warning for warning in reversed(caught)}.values():
         warnings.warn(warning.message, stacklevel=2)  # the parts say the same, up to a case or two
     return distances, p
@@ -341,12 +374,15 @@ def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
             f"held_out must hold one boolean per case, shape ({n_cases},), and be True for some and False for others; "
             f"got {held.dtype} of shape {held.shape}, {np.count_nonzero(held)} of them True."
         )
-    if groups is not None and len(both := np.intersect1d(groups[held], groups[~held])):
+    if groups is None:
+        return np.flatnonzero(~held), np.flatnonzero(held)
+    divided = np.intersect1d(groups[held], groups[~held])
+    if len(divided):
         raise InputError(
-            f"held_out takes some cases of {len(both)} group(s), such as {both[0]!s}. Hold out whole groups."
+            f"held_out takes some cases of {len(divided)} group(s), such as {divided[0]!s}. Hold out whole groups."
         )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def _warn(sentence: str) -> None:
-    warnings.warn(sentence, CalibrationWarning, stacklevel=3)
+    warnings.warn(sentence, CalibrationWarning, stacklevel=4)  # where `fit` was called

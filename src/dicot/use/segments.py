@@ -16,7 +16,8 @@ from sklearn.utils import check_array
 from dicot.core.errors import InputError
 from dicot.data.cases import Array, pieces
 from dicot.data.labels import check_groups
-from dicot.model.fewlabels import StandardScale, logarithm
+from dicot.model.fewlabels import StandardScale
+from dicot.model.head import logarithm
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -51,23 +52,38 @@ class Timeline(NamedTuple):
     def of(cls, n: int, recording: Any, start: Any, end: Any) -> "Timeline":
         """Put windows in order; an error where times cannot be."""
         names = check_groups(np.zeros(n) if recording is None else recording, n, "recording", "windows")
-        starts, ends = (np.asarray(check_groups(one, n, "start and end", "windows"), float) for one in (start, end))
-        _, first, number = np.unique(names, return_index=True, return_inverse=True)
-        order = np.lexsort((ends, starts, first[number]))
+        starts = np.asarray(check_groups(start, n, "start and end", "windows"), float)
+        ends = np.asarray(check_groups(end, n, "start and end", "windows"), float)
+        _, first_row, number = np.unique(names, return_index=True, return_inverse=True)
+        order = np.lexsort((ends, starts, first_row[number]))
         names, starts, ends = names[order], starts[order], ends[order]
-        same, steps, width = names[1:] == names[:-1], np.diff(starts), float(np.median(ends - starts))
-        if (bad := np.flatnonzero(~(starts < ends) | np.r_[False, same & (steps <= 0)])).size:
-            raise InputError(
-                f"A window of {names[bad[0]]} lies from {starts[bad[0]]:g} to {ends[bad[0]]:g}, which is no time, or "
-                "another starts there. Embed recordings once, with one window and stride."
-            )
-        step = float(np.median(steps[same])) if same.any() else width
-        edges = [0, *(np.flatnonzero(~same | (steps > max(width, GAP * step) + TINY)) + 1).tolist(), n]
-        return cls(order, names, starts, ends, [slice(*pair) for pair in pairwise(edges)], step, width)
+
+        is_same_recording = names[1:] == names[:-1]
+        steps = np.diff(starts)
+        _check_times(names, starts, ends, is_same_recording & (steps <= 0))
+        width = float(np.median(ends - starts))
+        step = float(np.median(steps[is_same_recording])) if is_same_recording.any() else width
+        is_gap = steps > max(width, GAP * step) + TINY
+        edges = [0, *(np.flatnonzero(~is_same_recording | is_gap) + 1).tolist(), n]
+        runs = [slice(*pair) for pair in pairwise(edges)]
+        return cls(order, names, starts, ends, runs, step, width)
 
     def windows(self, seconds: float) -> int:
         """Return how many windows a stretch of so many seconds has at least."""
         return max(1, math.ceil(seconds / self.step - TINY))
+
+
+def _check_times(names: Array, starts: Floats, ends: Floats, is_repeated: NDArray[np.bool_]) -> None:
+    """Refuse windows without a length, and two that start at one time; `is_repeated` (N - 1,) tells of the second."""
+    is_bad = ~(starts < ends)
+    is_bad[1:] |= is_repeated
+    rows = np.flatnonzero(is_bad)
+    if len(rows):
+        first = rows[0]
+        raise InputError(
+            f"A window of {names[first]} lies from {starts[first]:g} to {ends[first]:g}, which is no time, or another "
+            "starts there. Embed recordings once, with one window and stride."
+        )
 
 
 def segment(
@@ -105,12 +121,21 @@ def segment(
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="segment")
     line = Timeline.of(len(x), recording, start, end)
     z = _directions(x, levels)[line.order]
-    unit, shortest = _noise(z, line), line.windows(least)
-    starts = np.concatenate([change_points(z[run], shortest, penalty * unit)[:-1] + run.start for run in line.runs])
+    noise = _noise(z, line)
+    shortest = line.windows(least)
+    starts = []
+    for run in line.runs:
+        edges = change_points(z[run], shortest, penalty * noise)
+        starts.append(edges[:-1] + run.start)
+    all_starts = np.concatenate(starts)
     whose = line.recording if groups is None else check_groups(groups, len(x), "groups", "windows")[line.order]
-    table = _table(line, starts, _clusters(z, starts, whose[starts], alike, math.sqrt(unit), clusters), "cluster")
+    found = _clusters(z, all_starts, whose[all_starts], alike, math.sqrt(noise), clusters)
+    table = _table(line, all_starts, found, "cluster")
+
+    # Cluster 1 lasts longest.
     lasting = (table["end"] - table["start"]).groupby(table["cluster"], sort=False).sum()
-    names = {name: number for number, name in enumerate(lasting.sort_values(ascending=False, kind="stable").index, 1)}
+    by_length = lasting.sort_values(ascending=False, kind="stable").index
+    names = {name: number for number, name in enumerate(by_length, 1)}
     return table.assign(cluster=table["cluster"].map(names))
 
 
@@ -127,15 +152,18 @@ def segment_labels(
         raise InputError(f"probabilities must have one column for each of {len(classes)} classes; got {p.shape[1]}.")
     line = Timeline.of(len(p), recording, start, end)
     p = p[line.order]
-    worth, shortest = logarithm(p), line.windows(least)
-    length, paths = 4.0 * shortest, []
+    worth = logarithm(p)
+    shortest = line.windows(least)
+    mean_length = 4.0 * shortest  # of a stretch, in windows: a first guess
+    paths: list[Rows] = []
     for _ in range(ROUNDS):
-        penalty = math.log(max(1.0, length - 1))  # of one change against staying; which label follows is not weighed
+        # Of one change against staying; which label follows is not weighed.
+        penalty = math.log(max(1.0, mean_length - 1))
         paths = [best_path(worth[run], shortest, penalty) for run in line.runs]
-        found = len(p) / sum(1 + np.count_nonzero(np.diff(path)) for path in paths)
-        if found == length:
+        n_stretches = sum(1 + np.count_nonzero(np.diff(path)) for path in paths)
+        if len(p) / n_stretches == mean_length:
             break
-        length = found
+        mean_length = len(p) / n_stretches
     return _labelled(line, p, np.concatenate(paths), classes)
 
 
@@ -170,21 +198,24 @@ def agreed(one: Floats, other: Floats) -> Floats:
 
 def change_points(z: Floats, shortest: int, penalty: float, longest: int = LONGEST) -> Rows:
     """Return the edges of the best stretches of z (n, d), 0 and n among them: the least squares plus penalties."""
-    n, longest = len(z), max(longest, 2 * shortest)
+    n = len(z)
+    longest = max(longest, 2 * shortest)
     if n < 2 * shortest:
         return np.array([0, n])
     sums = np.concatenate([np.zeros((1, z.shape[1])), np.cumsum(z, axis=0)])
     lengths = np.einsum("nd,nd->n", sums, sums)
-    # Of the squared distances to a mean only the part that depends on the edges is added up.
-    best, before = np.full(n + 1, np.inf), np.zeros(n + 1, np.intp)
-    best[0] = -penalty
     counts = np.arange(n + 1, 0, -1, dtype=float)
+    # Of the squared distances to a mean only the part that depends on the edges is added up.
+    best = np.full(n + 1, np.inf)  # of the first windows up to here
+    before = np.zeros(n + 1, np.intp)  # where the last stretch of this best begins
+    best[0] = -penalty
     for stop in range(shortest, n + 1):
         low, high = max(0, stop - longest), stop - shortest + 1
-        apart = lengths[low:high] + lengths[stop] - 2 * (sums[low:high] @ sums[stop])
-        totals = best[low:high] - apart / counts[n + 1 - stop + low : n + 1 - stop + high]
-        at = int(totals.argmin())
-        best[stop], before[stop] = totals[at] + penalty, low + at
+        squared_sums = lengths[low:high] + lengths[stop] - 2 * (sums[low:high] @ sums[stop])
+        totals = best[low:high] - squared_sums / counts[n + 1 - stop + low : n + 1 - stop + high]
+        place = int(totals.argmin())
+        best[stop] = totals[place] + penalty
+        before[stop] = low + place
     edges = [n]
     while edges[-1]:
         edges.append(int(before[edges[-1]]))
@@ -197,21 +228,29 @@ def best_path(worth: Floats, shortest: int, penalty: float) -> Rows:
     if n < 2 * shortest:
         return np.full(n, worth.sum(axis=0).argmax())
     sums = np.concatenate([np.zeros((1, n_classes)), np.cumsum(worth, axis=0)])
-    best, label, before = np.zeros(n + 1), np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp)
-    ahead, since = np.full(n_classes, -np.inf), np.zeros(n_classes, np.intp)  # for each class, where it best began
+    best = np.zeros(n + 1)  # of the first windows up to here
+    label = np.zeros(n + 1, np.intp)  # of the last stretch of this best, and where it begins
+    before = np.zeros(n + 1, np.intp)
+    ahead = np.full(n_classes, -np.inf)  # for each class: the best total without its own worth, and where it began
+    since = np.zeros(n_classes, np.intp)
     for stop in range(shortest, n + 1):
         begun = stop - shortest
         if begun == 0 or begun >= shortest:
-            fresh = best[begun] - sums[begun] - (penalty if begun else 0.0)
-            better = fresh > ahead
-            ahead[better], since[better] = fresh[better], begun
+            change = penalty if begun else 0.0
+            fresh = best[begun] - sums[begun] - change
+            is_better = fresh > ahead
+            ahead[is_better] = fresh[is_better]
+            since[is_better] = begun
         totals = sums[stop] + ahead
         label[stop] = totals.argmax()
-        best[stop], before[stop] = totals[label[stop]], since[label[stop]]
-    path, at = np.empty(n, np.intp), n
-    while at:
-        path[before[at] : at] = label[at]
-        at = int(before[at])
+        best[stop] = totals[label[stop]]
+        before[stop] = since[label[stop]]
+
+    path = np.empty(n, np.intp)
+    stop = n
+    while stop:
+        path[before[stop] : stop] = label[stop]
+        stop = int(before[stop])
     return path
 
 
@@ -222,8 +261,8 @@ def _directions(x: Array, levels: Any) -> Floats:
     def scaled(rows: Any) -> Floats:
         return np.hstack([scale(part[rows]) for scale, part in parts])
 
-    some = scaled(np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int))
-    axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :DIRECTIONS]
+    drawn = scaled(np.linspace(0, len(x) - 1, min(len(x), DRAWN)).astype(int))
+    axes = np.linalg.eigh(drawn.T @ drawn)[1][:, ::-1][:, :DIRECTIONS]
     return np.concatenate([scaled(rows) @ axes for rows in pieces(x.shape)])
 
 
@@ -232,7 +271,9 @@ def _noise(z: Floats, line: Timeline) -> float:
     ahead = max(1, math.ceil(line.width / line.step - TINY))
     apart = [np.square(z[run][ahead:] - z[run][:-ahead]).sum(axis=1) for run in line.runs]
     all_apart = np.concatenate(apart)
-    return max(float(np.median(all_apart)) / 2 if len(all_apart) else float(z.var(axis=0).sum()), TINY)
+    if not len(all_apart):
+        return max(float(z.var(axis=0).sum()), TINY)
+    return max(float(np.median(all_apart)) / 2, TINY)
 
 
 def _clusters(z: Floats, starts: Rows, whose: Array, alike: float, noise: float, most: int | None) -> Rows:
@@ -243,12 +284,13 @@ def _clusters(z: Floats, starts: Rows, whose: Array, alike: float, noise: float,
         return np.ones(1, np.intp)
     longest = np.sort(np.argsort(-counts, kind="stable")[:CLUSTERED])
     if most is None:
-        found = fcluster(linkage(_apart(means[longest], whose[longest], alike, noise), "average"), 1, "distance")
+        tree = linkage(_apart(means[longest], whose[longest], alike, noise), "average")
+        cluster = fcluster(tree, 1, "distance")
     else:
-        found = fcluster(linkage(means[longest], "ward"), most, "maxclust")
+        cluster = fcluster(linkage(means[longest], "ward"), most, "maxclust")
     if len(longest) == len(means):
-        return np.asarray(found, np.intp)
-    centres = np.stack([means[longest][found == one].mean(axis=0) for one in range(1, found.max() + 1)])
+        return np.asarray(cluster, np.intp)
+    centres = np.stack([means[longest][cluster == number].mean(axis=0) for number in range(1, cluster.max() + 1)])
     return np.array([np.square(centres - mean).sum(axis=1).argmin() + 1 for mean in means], np.intp)
 
 
@@ -258,24 +300,34 @@ def _apart(means: Floats, whose: Array, alike: float, noise: float) -> Floats:
     Within a group that is a share of the noise. Between groups it goes by how far the nearest few stretches of other
     groups are: the more groups there are, and the more stretches in each, the more of them have the same activity.
     """
-    apart, same = squareform(pdist(means)), whose[:, None] == whose
+    apart = squareform(pdist(means))
+    is_same_group = whose[:, None] == whose
     n, n_groups = len(whose), len(np.unique(whose))
     nth = max(1, round(math.log(n_groups) * n / (n + n_groups)))
-    usual = np.partition(np.where(same, np.inf, apart), nth - 1, axis=1)[:, nth - 1].clip(TINY, noise)
+    elsewhere = np.where(is_same_group, np.inf, apart)
+    usual = np.partition(elsewhere, nth - 1, axis=1)[:, nth - 1].clip(TINY, noise)
     between = ELSEWHERE * np.sqrt(usual[:, None] * usual)
-    return np.asarray(squareform(apart / (alike * np.where(same, noise, between)), checks=False))
+    allowed = alike * np.where(is_same_group, noise, between)
+    return np.asarray(squareform(apart / allowed, checks=False))
 
 
 def _table(line: Timeline, starts: Rows, values: Rows, title: str) -> pd.DataFrame:
     """Return stretches as a table; neighbours of one value are joined where no gap is between them."""
-    begins = np.isin(starts, [run.start for run in line.runs])
-    kept = begins | np.r_[True, values[1:] != values[:-1]]
-    first = starts[kept]
+    begins_run = np.isin(starts, [run.start for run in line.runs])
+    is_change = np.r_[True, values[1:] != values[:-1]]
+    is_kept = begins_run | is_change
+    first = starts[is_kept]
+    begins_run = begins_run[is_kept]
     stop = np.r_[first[1:], len(line.start)]
+    ends_run = np.r_[begins_run[1:], True]
+
     between = (line.start[1:] + line.end[:-1]) / 2  # the centres of two windows of one width
-    middle = np.r_[0, between.round(DIGITS), 0]
-    start = np.where(begins[kept], line.start[first], middle[first])
-    end = np.where(np.r_[begins[kept][1:], True], line.end[stop - 1], middle[stop])
-    return pd.DataFrame(
-        {"recording": line.recording[first], "start": start, "end": end, "windows": stop - first, title: values[kept]}
-    )
+    boundary = np.r_[0, between.round(DIGITS), 0]
+    columns = {
+        "recording": line.recording[first],
+        "start": np.where(begins_run, line.start[first], boundary[first]),
+        "end": np.where(ends_run, line.end[stop - 1], boundary[stop]),
+        "windows": stop - first,
+        title: values[is_kept],
+    }
+    return pd.DataFrame(columns)
