@@ -27,7 +27,7 @@ from dicot import (
 from dicot.core.errors import DicotError
 from dicot.judge.evaluation import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
-from dicot.model.fewlabels import Head
+from dicot.model.head import Head
 from dicot.store.vectors import read_vectors, write_vectors
 from tests.commands import dicot
 from tests.signal_files import write_edf, write_wfdb

@@ -54,7 +54,8 @@ def classify(
     import numpy as np
 
     from dicot.core.errors import naming
-    from dicot.model.fewlabels import FewLabelClassifier, check_head_file
+    from dicot.model.fewlabels import FewLabelClassifier
+    from dicot.model.head import check_head_file
     from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
     from dicot.use.labels.given import labels_of
 

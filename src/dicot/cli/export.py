@@ -11,7 +11,7 @@ from dicot.cli.paths import check_inputs, check_model, check_outputs
 from dicot.core.errors import InputError, ModelFileError
 
 if TYPE_CHECKING:
-    from dicot.model.fewlabels import Head
+    from dicot.model.head import Head
 
 
 def export(
@@ -42,8 +42,8 @@ def export(
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.export import export_onnx
     from dicot.model.export.runner import check_runner, write_runner
-    from dicot.model.fewlabels import Head
     from dicot.model.files import model_hash, read_config
+    from dicot.model.head import Head
 
     if runner is not None:
         check_runner(runner)

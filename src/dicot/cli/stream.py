@@ -79,7 +79,7 @@ def _open(
         return Stream(path, window=window, stride=stride or "50%", rate=rate, state=state)
 
     from dicot.core.errors import naming
-    from dicot.model.fewlabels import Head
+    from dicot.model.head import Head
     from dicot.store.vectors import MadeOf
     from dicot.use.why import model_behind
 

@@ -23,11 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dicot.core.errors import InputError
 from dicot.data.cases import pieces
 from dicot.data.labels import check_labels, labelled
-from dicot.model.head import SMALLEST as SMALLEST
-from dicot.model.head import SPREADINGS as SPREADINGS
-from dicot.model.head import Head as Head
-from dicot.model.head import check_head_file as check_head_file
-from dicot.model.head import logarithm as logarithm
+from dicot.model.head import Head
 
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]

@@ -17,7 +17,8 @@ from dicot.data.reading import Reading
 from dicot.data.timestamps import GAP, SAME_RATE
 from dicot.model.deployed import OnnxEmbedder, new_rows, open_model
 from dicot.model.edge import CutWindow, LiveWindows
-from dicot.model.fewlabels import FewLabelClassifier, Head
+from dicot.model.fewlabels import FewLabelClassifier
+from dicot.model.head import Head
 
 if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dicot.core.errors import InputError, naming
 from dicot.data.cases import Array
-from dicot.model.fewlabels import Head
+from dicot.model.head import Head
 from dicot.store.source import DataSource, Say, be_silent
 from dicot.store.vectors import COLUMNS, MadeOf, Vectors, read_vectors, write_vectors
 from dicot.use.embedfiles import embed_recordings_into

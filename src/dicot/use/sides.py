@@ -13,7 +13,7 @@ from dicot.core.errors import DicotWarning, InputError, ModelFileError, naming
 from dicot.data.cases import Array
 from dicot.data.reading import seconds_of
 from dicot.model.deployed import hash_of
-from dicot.model.fewlabels import Head
+from dicot.model.head import Head
 from dicot.store.modelplace import CONFIG, check_same_model, model_beside
 from dicot.store.series import Series, series_of
 from dicot.store.vectors import Vectors, read_vectors

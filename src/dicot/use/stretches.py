@@ -10,7 +10,8 @@ import pandas as pd
 from dicot.core.errors import naming
 from dicot.data.cases import Array
 from dicot.data.reading import least_time
-from dicot.model.fewlabels import FewLabelClassifier, Head
+from dicot.model.fewlabels import FewLabelClassifier
+from dicot.model.head import Head
 from dicot.store.modelplace import check_same_model
 from dicot.store.vectors import Vectors
 from dicot.use.features import LEVELS

@@ -22,8 +22,9 @@ from dicot.model.estimator import TimeSeriesEmbedder, method_name
 from dicot.model.export.graph import Graph, single
 from dicot.model.export.networks import composed, pooled, probabilities
 from dicot.model.export.preparation import prepare
-from dicot.model.fewlabels import FewLabelClassifier, Head
+from dicot.model.fewlabels import FewLabelClassifier
 from dicot.model.files import weights_hash
+from dicot.model.head import Head
 from dicot.model.vector.composition import Composition
 from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Encoder

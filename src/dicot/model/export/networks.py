@@ -13,7 +13,7 @@ from dicot.core.errors import InputError
 from dicot.data.cases import Array
 from dicot.model.export.graph import Graph, double, single, whole
 from dicot.model.export.preparation import WindowValues
-from dicot.model.fewlabels import SMALLEST, SPREADINGS, Head
+from dicot.model.head import SMALLEST, SPREADINGS, Head
 from dicot.model.kernels import N_KERNELS, N_TAPS, NOTHING, PER_GROUP, REACH, ROOM, WIDEST, Bank, Contests
 from dicot.model.vector.composition import Composition
 from dicot.model.vector.levels import END, Levels
