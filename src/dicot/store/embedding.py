@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -29,10 +29,10 @@ from dicot.data.coverage import Coverage, refuse_partial
 from dicot.data.cutting import LeftOut, no_window
 from dicot.data.devices import files_beside
 from dicot.data.folders import RecordingFiles, file_name_of, files_to_read
-from dicot.data.looking import warn_of_bad_files
+from dicot.data.looking import Common, warn_of_bad_files
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
-from dicot.data.tags import tags_of, told_of
+from dicot.data.tags import Tag, tags_of, told_of
 from dicot.store.folder import (
     UNFINISHED,
     VECTORS,
@@ -131,6 +131,19 @@ class EmbeddingRun(NamedTuple):
     rate: float | None
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """Vectors that are appended to."""
+
+    out: Path
+    vectors: Vectors
+    made: MadeOf  # what they were made of
+
+    @property
+    def n_recordings(self) -> int:
+        return len(np.unique(self.vectors.places()[0]))
+
+
 def embed_recordings(
     embed: Callable[[Windows], Array] | None,
     model: str,
@@ -140,7 +153,7 @@ def embed_recordings(
     *,
     append: bool = False,
     model_at: str = "",
-    like: tuple[tuple[str, ...], float | None] | None = None,
+    like: Common | None = None,
     more: Callable[[Array], Mapping[str, Array]] = lambda vectors: {},
     allowance: Allowance | None = None,
     fit: Callable[[RecordingStream], FittedModel] | None = None,
@@ -162,81 +175,158 @@ def embed_recordings(
     allowance = Allowance() if allowance is None else allowance
     check_out(out)
     reading = Reading(**options)
-    make = partial(RowFile, out)
+    files = RecordingFiles.of(data)
     with only_writer(out):
-        old = read_vectors(out, make=make) if append and out.exists() else None
-        if old is not None:
-            _refuse_to_drop_columns(out, more(old.x[:1]).keys())
-        held = None if old is None else _held(out, old, reading, model)
-        before: Facts = {} if held is None else held.recordings
+        earlier = _earlier(out, reading, model, more) if append and out.exists() else None
+        facts_before = {} if earlier is None else earlier.made.recordings
+        common = like if earlier is None else (earlier.made.channels or (), earlier.made.rate)
         facts: Facts = {}
+
+        def new_files(named: Mapping[str, Path], tags: Mapping[str, Tag]) -> dict[str, Path]:
+            facts.update(_facts_of_new_files(out, facts_before, named, told_of(tags), allowance, reading))
+            return {name: named[name] for name in facts}
+
         with Bar("read", 100) as bar:
-            files = RecordingFiles.of(data)
             stream = RecordingStream(
                 files,
                 reading,
-                only=lambda named, tags: _new_files(out, before, named, facts, told_of(tags), allowance, reading),
-                known=like if held is None else (held.channels or (), held.rate),
+                only=new_files,
+                known=common,
                 on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
                 allowance=allowance,
             )
         if fit is not None:
-            embed, model, model_at = fit(stream)
-        assert embed is not None
-        cut, given = stream.cut, [files.source] if isinstance(files.source, str | Path) else files.source
-        places = [*(held.data if held else ()), *(str(Path(one).expanduser().absolute()) for one in given)]
-        how = (reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride)
-        made = MadeOf("recordings", tuple(dict.fromkeys(places)), *how, {}, model_at)
-        known = set() if old is None or held is None else _known_places(out, held, made, old, stream)
-        facts = before | {name: facts[name] for name in stream.files}
-        made = replace(made, recordings=facts)
+            chosen = fit(stream)
+        else:
+            assert embed is not None
+            chosen = FittedModel(embed, model, model_at)
 
-        before_it = {"recordings_before": 0, "rows_before": 0}
-        if old is not None:
-            before_it = {"recordings_before": len(np.unique(old.places()[0])), "rows_before": len(old) * cut.stride}
-        before_cutting = stream.coverage_before_cutting()
-        some_window_is_possible = len(before_cutting.reasons) < len(before_cutting.longest)
-        if some_window_is_possible and not allowance.partial:  # what can be told now is told before the work
-            refuse_partial(before_cutting, cut, allowance, **before_it)
+        made = _made_of(files.source, reading, chosen, stream, earlier)
+        known = set() if earlier is None else _known_places(earlier, made, stream)
+        made = replace(made, recordings=facts_before | {name: facts[name] for name in stream.files})
+        return _Run(out, stream, made, earlier, known).finish(chosen.embed, more)
 
-        plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
-        work = UnfinishedStore(out.parent / f".{out.name}.parts", plan, overwrite=True)
-        units = _units_of({name: facts[name] for name in stream.files})
-        is_finished = {unit: work.finished is not None or work.note(unit) is not None for unit in units}
-        continued = sum(len(names) for unit, names in units.items() if is_finished[unit])
-        new = work.finished or _embed_new(embed, work, units, stream, known)
-        stores = [one for one in (old, new) if one is not None]
+
+def _earlier(out: Path, reading: Reading, model: str, more: Callable[[Array], Mapping[str, Array]]) -> Earlier:
+    """Return the vectors that are appended to; refuse those of another model, of other options or with more columns."""
+    vectors = read_vectors(out, make=partial(RowFile, out))
+    _refuse_to_drop_columns(out, more(vectors.x[:1]).keys())
+    return Earlier(out, vectors, _held(out, vectors, reading, model))
+
+
+def _made_of(
+    source: Source, reading: Reading, model: FittedModel, stream: RecordingStream, earlier: Earlier | None
+) -> MadeOf:
+    """Say what the vectors are made of, but for the recordings."""
+    sources = [source] if isinstance(source, str | Path) else source
+    places = [str(Path(one).expanduser().absolute()) for one in sources]
+    if earlier is not None:
+        places = [*earlier.made.data, *places]
+    cut = stream.cut
+    return MadeOf(
+        "recordings",
+        tuple(dict.fromkeys(places)),
+        reading.to_dict(),
+        model.hash,
+        cut.channels,
+        cut.rate,
+        cut.length,
+        cut.stride,
+        {},
+        model.at,
+    )
+
+
+@final
+@dataclass(frozen=True)
+class _Run:
+    """What is left to do once all recordings were looked at: cut, embed and write."""
+
+    out: Path
+    stream: RecordingStream
+    made: MadeOf
+    earlier: Earlier | None
+    known: set[Place]  # windows of recordings that have grown, which have vectors
+
+    def finish(self, embed: Callable[[Windows], Array], more: Callable[[Array], Mapping[str, Array]]) -> EmbeddingRun:
+        """Embed what is new and write it behind the vectors that are there."""
+        stream, earlier = self.stream, self.earlier
+        self._refuse_what_cutting_cannot_mend()
+        base = None if earlier is None else self.out.stat().st_mtime_ns
+        plan = {"source": self.made.to_dict(), "base": base}
+        work = UnfinishedStore(self.out.parent / f".{self.out.name}.parts", plan, overwrite=True)
+        units = _units_of({name: self.made.recordings[name] for name in stream.files})
+        finished = [unit for unit in units if work.finished is not None or work.note(unit) is not None]
+        n_continued = sum(len(units[unit]) for unit in finished)
+
+        new = work.finished or _embed_new(embed, work, units, stream, self.known)
+        stores = [store for store in (None if earlier is None else earlier.vectors, new) if store is not None]
         if not stores:
             shutil.rmtree(work.folder)
-            raise no_window(cut.length, max(stream.lengths.values(), default=0))
-        counts = [len(one) for one in stores]
-        columns = join_columns([one.columns() for one in stores], counts)
-        parts = [*([] if old is None else [old.x]), *([] if new is None else new.maps())]
-        n_features = parts[-1].shape[1]
+            raise no_window(stream.cut.length, max(stream.lengths.values(), default=0))
+        columns = join_columns([store.columns() for store in stores], [len(store) for store in stores])
+        n_features = _parts_of(stores[-1])[-1].shape[1]
         if new is None:
             stream.warn_of_short(columns)
-        if new is not None:
-            rows, at = make(sum(counts), n_features), 0
-            for part in parts:
-                for piece, block in blocks(part):
-                    rows[slice(at + piece.start, at + piece.stop)] = block
-                at += len(part)
-            notes: Facts = new.about["notes"]
-            facts = facts | {name: {**facts[name], "windows": note["windows"]} for name, note in notes.items()}
-            left = LeftOut()
-            for note in notes.values():
-                left = left.plus(note["left"])
-            coverage = Coverage.of_all(Coverage(**note.get("coverage", {})) for note in notes.values())
-            refuse_partial(coverage, cut, allowance, **before_it)
-            stream.warn(columns, left)
-            arrays = {COLUMNS[name]: values for name, values in columns.items()}
-            x = rows.read()
-            write_vectors(out, {"": {"X": x, **arrays}}, replace(made, recordings=facts), more(x))
+        else:
+            self._write(new, columns, more)
         shutil.rmtree(work.folder)
-        there, added = 0 if old is None else len(old), 0 if new is None else len(new)
-        n_recordings = len(np.unique(columns["recording"]))
-        n_files = len(stream.files)
-        return EmbeddingRun(added, there, n_features, n_recordings, n_files, continued, cut.channels, cut.rate)
+        return EmbeddingRun(
+            added=0 if new is None else len(new),
+            there=0 if earlier is None else len(earlier.vectors),
+            n_features=n_features,
+            recordings=len(np.unique(columns["recording"])),
+            files=len(stream.files),
+            continued=n_continued,
+            channels=stream.cut.channels,
+            rate=stream.cut.rate,
+        )
+
+    def _refuse_what_cutting_cannot_mend(self) -> None:
+        """Refuse recordings too many of which are certainly too short, before any work is done."""
+        coverage = self.stream.coverage_before_cutting()
+        some_window_is_possible = len(coverage.reasons) < len(coverage.longest)
+        if some_window_is_possible and not self.stream.allowance.partial:
+            self._refuse_partial(coverage)
+
+    def _refuse_partial(self, coverage: Coverage) -> None:
+        cut, allowance, earlier = self.stream.cut, self.stream.allowance, self.earlier
+        if earlier is None:
+            refuse_partial(coverage, cut, allowance)
+            return
+        n_rows = len(earlier.vectors) * cut.stride
+        refuse_partial(coverage, cut, allowance, recordings_before=earlier.n_recordings, rows_before=n_rows)
+
+    def _write(self, new: Store, columns: Mapping[str, Array], more: Callable[[Array], Mapping[str, Array]]) -> None:
+        """Write the vectors that are there and the new ones, with what was noted of the new files."""
+        notes: Facts = new.about["notes"]
+        facts = dict(self.made.recordings)
+        left = LeftOut()
+        for name, note in notes.items():
+            facts[name] = {**facts[name], "windows": note["windows"]}
+            left = left.plus(note["left"])
+        self._refuse_partial(Coverage.of_all(Coverage(**note.get("coverage", {})) for note in notes.values()))
+        self.stream.warn(columns, left)
+
+        parts = [] if self.earlier is None else _parts_of(self.earlier.vectors)
+        x = _stacked(self.out, [*parts, *_parts_of(new)])
+        arrays = {COLUMNS[name]: values for name, values in columns.items()}
+        write_vectors(self.out, {"": {"X": x, **arrays}}, replace(self.made, recordings=facts), more(x))
+
+
+def _parts_of(vectors: Vectors | Store) -> list[Array]:
+    return [vectors.x] if isinstance(vectors, Vectors) else list(vectors.maps())
+
+
+def _stacked(out: Path, parts: Sequence[Array]) -> Array:
+    """Put vectors one behind the other in a file beside `out`, a few at a time."""
+    rows = RowFile(out, sum(map(len, parts)), parts[-1].shape[1])
+    first = 0
+    for part in parts:
+        for piece, block in blocks(part):
+            rows[slice(first + piece.start, first + piece.stop)] = block
+        first += len(part)
+    return rows.read()
 
 
 def _refuse_to_drop_columns(out: Path, written: Collection[str]) -> None:
@@ -362,41 +452,42 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
     return held
 
 
-def _new_files(
+def _facts_of_new_files(
     out: Path,
     before: Facts,
     named: Mapping[str, Path],
-    facts: Facts,
     told: Mapping[str, str],
     allowance: Allowance,
     reading: Reading,
-) -> dict[str, Path]:
-    """Return the files that hold something new, under whatever name, and put what they hold into `facts`."""
-    by_file = {entry["file"]: name for name, entry in before.items()}
-    by_hash = {entry["sha256"]: name for name, entry in before.items() if name not in named}
-    new: dict[str, Path] = {}
+) -> Facts:
+    """Return what the files hold that have something new, under whatever name."""
+    name_by_file = {entry["file"]: name for name, entry in before.items()}
+    name_by_hash = {entry["sha256"]: name for name, entry in before.items() if name not in named}
+    new: Facts = {}
     renamed: list[str] = []
     for name, file in named.items():
-        old = by_file.get(str(file.resolve()))
-        as_before = old == name and allowance.attempt(name, file, partial(is_as_before, file, before[name]))
-        if as_before:
-            if told.get(name) != before[name].get("told"):
+        name_then = name_by_file.get(str(file.resolve())) if name_by_file else None
+        if name_then == name:
+            as_before = allowance.attempt(name, file, partial(is_as_before, file, before[name]))
+            if as_before and told.get(name) != before[name].get("told"):
                 raise InputError(f"{file} has another label or group than when {out} was made. {AGAIN}")
+            if as_before or as_before is None:  # it cannot be opened: what was embedded of it before stays
+                continue
+        facts = allowance.attempt(name, file, partial(facts_of, file, files_beside(file, reading)))
+        if facts is None:
             continue
-        beside = files_beside(file, reading)
-        facts_now = None if as_before is None else allowance.attempt(name, file, partial(facts_of, file, beside))
-        if facts_now is None:  # cannot be opened; what was embedded of it before stays
-            continue
-        facts[name] = facts_now | ({"told": told[name]} if name in told else {})
-        digest = facts[name]["sha256"]
-        if name not in before and old is not None and before[old]["sha256"] != digest:
-            said = f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since."
-            raise InputError(f"{said} Name the folder that was named then. {AGAIN}")
-        old = name if name in before else old or by_hash.get(digest)  # a copy beside it is a recording of its own
-        if old is None or before[old]["sha256"] != digest:
-            new[name] = file
-        elif old != name:
-            renamed.append(f"{name} (there as {old})")
+        digest = facts["sha256"]
+        if name not in before and name_then is not None and before[name_then]["sha256"] != digest:
+            raise InputError(
+                f"{out} has {file} as {name_then!r}. Below what was named now it is {name!r}, and it has changed "
+                f"since. Name the folder that was named then. {AGAIN}"
+            )
+        # A copy beside a recording is a recording of its own.
+        known_as = name if name in before else name_then or name_by_hash.get(digest)
+        if known_as is None or before[known_as]["sha256"] != digest:
+            new[name] = facts | ({"told": told[name]} if name in told else {})
+        elif known_as != name:
+            renamed.append(f"{name} (there as {known_as})")
     if renamed:
         said = f"{out} has the windows of {listed(renamed)} under another name, which they keep."
         remedy = "To have them named anew, write --overwrite in place of --append."
@@ -404,33 +495,46 @@ def _new_files(
     return new
 
 
-def _known_places(out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream) -> set[Place]:
+def _known_places(earlier: Earlier, made: MadeOf, stream: RecordingStream) -> set[Place]:
     """Return the windows that a file has of recordings that have grown since; refuse all other changes."""
-    for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
+    out, made_before = earlier.out, earlier.made
+    for option, was, now in (
+        ("window", made_before.n_times, made.n_times),
+        ("stride", made_before.stride, made.stride),
+    ):
         if was != now:
-            said = f"{out} was made with --{option} {held.options.get(option)}, {was} time steps"
-            raise InputError(f"{said}; now --{option} {made.options[option]} are {now}. {AGAIN}")
-    before = held.recordings
+            raise InputError(
+                f"{out} was made with --{option} {made_before.options.get(option)}, {was} time steps; now --{option} "
+                f"{made.options[option]} are {now}. {AGAIN}"
+            )
+    before = made_before.recordings
     grown = before.keys() & stream.files.keys()
-    places = zip(*(values.tolist() for values in old.places()), strict=True) if grown else ()
+    if not grown:
+        return set()
+    places = zip(*(values.tolist() for values in earlier.vectors.places()), strict=True)
     known = {place for place in places if file_name_of(place[0], before) in grown}
     for name in sorted(grown):
-        file = stream.files[name]
-
-        if before[name].get("windows") is None:
-            said = f"{file} has grown, and {out} was selected from vectors that had more windows of it."
-            raise InputError(f"{said} Append to these, and select again.")
-
-        def refuse_changed(name: str = name, file: Path = file) -> bool:
-            if windows_hash(_chosen(stream.windows(name), known, True)) != before[name].get("windows"):
-                said = f"{file} has changed since {out} was made of it, in values, labels or groups"
-                raise InputError(f"{said}, or is another file than {before[name]['file']}. Put that one back. {AGAIN}")
-            return True
-
-        if stream.allowance.attempt(name, file, refuse_changed) is None:  # its former windows stay
+        refuse_changed = partial(_refuse_changed, name, earlier, stream, known)
+        if stream.allowance.attempt(name, stream.files[name], refuse_changed) is None:  # its former windows stay
             del stream.files[name]
     warn_of_bad_files(stream.allowance)
     return known
+
+
+def _refuse_changed(name: str, earlier: Earlier, stream: RecordingStream, known: set[Place]) -> bool:
+    """Refuse a recording whose former windows are not the same; True where they are."""
+    out, file, entry = earlier.out, stream.files[name], earlier.made.recordings[name]
+    if entry.get("windows") is None:
+        raise InputError(
+            f"{file} has grown, and {out} was selected from vectors that had more windows of it. Append to these, and "
+            "select again."
+        )
+    if windows_hash(_chosen(stream.windows(name), known, True)) != entry["windows"]:
+        raise InputError(
+            f"{file} has changed since {out} was made of it, in values, labels or groups, or is another file than "
+            f"{entry['file']}. Put that one back. {AGAIN}"
+        )
+    return True
 
 
 def _chosen(windows: Windows | None, known: set[Place], wanted: bool) -> Windows | None:
