@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.signal_files import annotation_track, write_edf, write_hypnogram
 
+from bench.paper.raw.annotations import Annotation, read_edf_annotations
 from dicot.core.errors import InputError
-from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
+from dicot.data.edf import read_edf_header, read_edf_signal
 
 SLOW, FAST = np.array([-2048, 2047, 0]), np.arange(-6, 6)
 

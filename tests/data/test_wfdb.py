@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.signal_files import pack_212, write_marks, write_wfdb
 
+from bench.paper.raw.annotations import RHYTHM, Mark, read_wfdb_marks
 from dicot.core.errors import InputError
-from dicot.data.wfdb import RHYTHM, Mark, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
+from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
 
 
 @pytest.mark.parametrize(("form", "extreme"), [(212, 2047), (16, 32767)])

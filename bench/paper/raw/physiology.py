@@ -9,11 +9,12 @@ from bench.datasets.cutting import majority
 from bench.datasets.large import ECG, ECG_FIXED, ECG_FULL, SLEEP, LargeSet
 from bench.datasets.standins import LENGTH, OTHER, RHYTHMS, STAGES, around_sleep, rhythm_per_step
 from bench.paper.preparation import PreparedParts, each, raw_files
+from bench.paper.raw.annotations import RHYTHM, read_edf_annotations, read_wfdb_marks
 from dicot.core.errors import InputError, naming
 from dicot.data import Windows
 from dicot.data.cases import Array, Scale
-from dicot.data.edf import read_edf_annotations, read_edf_header, read_edf_signal
-from dicot.data.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
+from dicot.data.edf import read_edf_header, read_edf_signal
+from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
 
 N_CHUNKS = 72
 # The records with signals; 00735 and 03665 have none. Sorted, the first five test and the others train (D-93).

@@ -1,4 +1,4 @@
-"""EDF and EDF+ files: the signals of a sleep or other recording, and the annotations beside them.
+"""EDF and EDF+ files: the signals of a sleep or other recording, without what is annotated beside them.
 
 They are read here and not by pyedflib, which misreads numbers such as 1e9 and refuses a file whose number of records
 was never filled in.
@@ -18,7 +18,7 @@ from dicot.data.cases import Array, FloatArray
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts, signals
 
-_ANNOTATIONS = "EDF Annotations"
+ANNOTATIONS = "EDF Annotations"
 _BLOCK = 256  # bytes of the header before the signals', and then for each signal
 
 
@@ -66,14 +66,6 @@ class EdfSignal(NamedTuple):
     unit: str
 
 
-class Annotation(NamedTuple):
-    """A remark with its place in time, in seconds from the start of the file."""
-
-    onset: float
-    duration: float  # 0 where the file names none
-    text: str
-
-
 def read_edf_header(path: Path) -> EdfHeader:
     """Read the header alone; a file that is shorter than it announces is refused."""
     with naming(path):
@@ -117,25 +109,10 @@ def read_edf_signal(path: Path, label: str) -> EdfSignal:
     return EdfSignal(values.astype(np.float32), channel.n_per_record / header.seconds_per_record, channel.unit)
 
 
-def read_edf_annotations(path: Path) -> list[Annotation]:
-    """Read the annotations of an EDF+ file in the order of the file, without the marks that only keep time."""
-    _, records = read_edf_header(path).stored(path, _ANNOTATIONS)
-    found, begin = [], None
-    with naming(path):
-        for entry in b"\0".join(record.tobytes() for record in records).split(b"\0"):
-            if not entry:
-                continue
-            times, *texts = entry.split(b"\x14")
-            onset, lasting = (float(part or 0) for part in times.partition(b"\x15")[::2])
-            begin = onset if begin is None else begin  # of the first record, from which the signals count
-            found += [Annotation(onset - begin, lasting, text.decode()) for text in texts if text]
-    return found
-
-
 def read_edf(path: Path, reading: Reading) -> Parts:
     """Read the signals of a file, which must have one rate."""
     header = read_edf_header(path)
-    labels = [channel.label for channel in header.channels if channel.label != _ANNOTATIONS]
+    labels = [channel.label for channel in header.channels if channel.label != ANNOTATIONS]
     if not labels:
         raise InputError(
             "The file holds annotations and no signal. Leave it out, for example by a pattern such as *PSG.edf."

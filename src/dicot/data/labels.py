@@ -160,22 +160,42 @@ def _plain(values: Array, what: str) -> Array:
     Whole numbers stay as they are, or become text where no dtype can represent all values exactly. True and False
     beside what is missing are text too, as they are without it in other files.
     """
-    items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
-    items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
-    lost = [v is None or v is pd.NA or v is pd.NaT or v == "" or v != v for v in items]
-    known = [v for v, is_lost in zip(items, lost, strict=True) if not is_lost]
-    if not known and not any(isinstance(v, str) for v in items):
+    items = [_python_value(value) for value in values]
+    known = [item for item in items if not _is_missing(item)]
+    has_text = any(isinstance(item, str) for item in items)
+    if not known and not has_text:
         return np.full(len(items), np.nan)
-    if all(isinstance(v, str) for v in known):
-        return np.array(["" if is_lost else v for v, is_lost in zip(items, lost, strict=True)], dtype=np.str_)
-    if not all(isinstance(v, int | float) for v in known):
-        kinds = ", ".join(sorted({type(v).__name__ for v in known}))
+    if all(isinstance(item, str) for item in known):
+        return np.array(["" if _is_missing(item) else item for item in items], dtype=np.str_)
+    if not all(isinstance(item, int | float) for item in known):
+        kinds = ", ".join(sorted({type(item).__name__ for item in known}))
         raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
-    if len(known) == len(items) and all(isinstance(v, int) for v in known) and np.array(items).dtype.kind in "biu":
-        return np.array(items)
-    if not all(isinstance(v, bool) for v in known) and all(isinstance(v, float) or abs(v) <= _EXACT for v in known):
-        return np.array([np.nan if is_lost else v for v, is_lost in zip(items, lost, strict=True)], dtype=np.float64)
-    return np.array(["" if is_lost else as_text(v) for v, is_lost in zip(items, lost, strict=True)])
+
+    is_complete = len(known) == len(items)
+    if is_complete and all(isinstance(item, int) for item in known):
+        whole = np.array(items)
+        if whole.dtype.kind in "biu":
+            return whole
+    are_truth_values = all(isinstance(item, bool) for item in known)
+    if not are_truth_values and all(_is_exact_in_float64(item) for item in known):
+        return np.array([np.nan if _is_missing(item) else item for item in items], dtype=np.float64)
+    return np.array(["" if _is_missing(item) else as_text(item) for item in items])
+
+
+def _python_value(value: Any) -> Any:
+    """Return a value of Python for a scalar of numpy or a tensor, and text for bytes."""
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether a value means that nobody knows it: None, NA, NaT, an empty text or NaN, which is not itself."""
+    return value is None or value is pd.NA or value is pd.NaT or value == "" or value != value
+
+
+def _is_exact_in_float64(value: float) -> bool:
+    return isinstance(value, float) or abs(value) <= _EXACT
 
 
 def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:

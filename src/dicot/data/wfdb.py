@@ -1,7 +1,6 @@
-"""WFDB records as PhysioNet publishes them: .hea header, .dat signals of formats 212 and 16, .atr annotations.
+"""WFDB records as PhysioNet publishes them: a .hea header, and .dat signals of formats 212 and 16.
 
-They are read here and not by the package wfdb, which takes a rate of -250 or nan for 250, a gain of +2.5e1 for 2, and
-drops the last marks of a file that ends too early.
+They are read here and not by the package wfdb, which takes a rate of -250 or nan for 250, and a gain of +2.5e1 for 2.
 """
 
 import math
@@ -16,10 +15,6 @@ from dicot.data.cases import FloatArray
 from dicot.data.reading import Reading
 from dicot.data.recording import Parts, signals
 
-RHYTHM = "+"  # the symbol of a change of rhythm; its name is the annotation's aux text
-_SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that modify the annotation before them
-# The symbols of the annotation codes from 0 on; a blank where a code has none.
-_SYMBOLS = ' NLRaVFJASEj/Q~ | sT*D"=pB^t+u?![]en@xf()r'.ljust(_SKIP)
 _DEFAULT_GAIN = 200.0
 _BITS = {"212": 12, "16": 16}  # of a stored number by signal format
 _GAIN = re.compile(r"(?P<gain>[-+.\deE]+)(\((?P<baseline>-?\d{1,9})\))?(/(?P<unit>\S+))?$")
@@ -43,14 +38,6 @@ class WfdbHeader(NamedTuple):
     rate: float  # Hz
     n_times: int | None  # None where it does not say
     leads: tuple[Lead, ...]
-
-
-class Mark(NamedTuple):
-    """One annotation."""
-
-    sample: int
-    symbol: str
-    aux: str = ""
 
 
 def read_wfdb_header(record: str | Path) -> WfdbHeader:
@@ -116,30 +103,6 @@ def read_wfdb_signals(record: str | Path) -> FloatArray:
     values = np.where(stored == -(1 << (bits - 1)), np.nan, stored)
     baseline, gain = (np.array([[getattr(lead, what)] for lead in header.leads]) for what in ("baseline", "gain"))
     return np.ascontiguousarray(((values - baseline) / gain).astype(np.float32))
-
-
-def read_wfdb_marks(path: str | Path) -> list[Mark]:
-    """Read the annotations of a file in MIT format (.atr, .qrs ...), in the order of the file."""
-    marks: list[Mark] = []
-    at = time = 0
-    with naming(Path(path)):
-        raw = Path(path).read_bytes()
-        while (word := raw[at] | raw[at + 1] << 8) != 0:
-            code, number = word >> 10, word & 0x3FF
-            at += 2
-            if code == _SKIP:  # the high half of the interval comes first, and it may be negative
-                high, low = (int.from_bytes(raw[place : place + 2], "little") for place in (at, at + 2))
-                time += (high << 16 | low) - (high >> 15 << 32)
-                at += 4
-            elif code == _AUX:
-                if at + number > len(raw):
-                    raise ValueError("it ends within a text")
-                marks[-1] = marks[-1]._replace(aux=raw[at : at + number].decode("latin-1").rstrip("\x00"))
-                at += number + number % 2
-            elif code not in (_NUM, _SUB, _CHN):
-                time += number
-                marks.append(Mark(time, _SYMBOLS[code]))
-    return marks
 
 
 def read_wfdb(path: Path, reading: Reading) -> Parts:

@@ -96,10 +96,25 @@ def series_of(
         kept = read_toml(toml_of(str(data)))
         made = MadeOf("recordings", (), kept, rate=kept.get("rate"))
     files = made.files if data is None else files_to_read(data, Reading(**made.options))
-    series = RecordedSeries(known, files, made, options, rate, what)
+    series = RecordedSeries.open(known, files, made, options, rate, what)
     if not series.channels:
         raise AbsentSeriesError(f"No recording of {what} can be shown. {next(iter(series.lost.values()))}")
     return series
+
+
+def _reading_of_channels(
+    recordings: Array, files: Mapping[str, Path], made: MadeOf, options: Mapping[str, Any]
+) -> Reading:
+    """Return how the channels of recordings are read; labels and groups are not drawn, and may be told elsewhere."""
+    # All channels by name, also where none were asked for.
+    named = {} if made.channels is None else {"channels": made.channels}
+    reading = Reading(**{**made.options, **named, **options, "window": None})
+    if not (reading.names or reading.table or named):
+        return reading
+    # The groups of a file tell its recordings apart.
+    tells_apart = any(file_name_of(name, files) not in (None, name) for name in set(recordings.tolist()))
+    unused = ["label"] if tells_apart else ["label", "group"]
+    return reading.replace(**{role: None for role in unused if role not in options})
 
 
 @final
@@ -108,6 +123,7 @@ class RecordedSeries(Series):
 
     Several threads may ask at once. A file that has changed since is not shown; `channels` are empty where none is.
     `files` are by the name of the recording, or what stands before ":" and its group; `what` is the vectors' file.
+    `open` looks at one window, so that other recordings than those embedded are refused at once.
     """
 
     def __init__(
@@ -115,40 +131,57 @@ class RecordedSeries(Series):
         known: Vectors,
         files: Mapping[str, Path],
         made: MadeOf,
-        options: Mapping[str, Any],
+        reading: Reading,
         rate: float | None,
         what: str,
     ) -> None:
         self._recording, self._start, self._end = known.places()
         self._files, self._facts, self._what = files, made.recordings, what
-        # All channels by name, also where none were asked for.
-        named = {} if made.channels is None else {"channels": made.channels}
-        reading = Reading(**{**made.options, **named, **options, "window": None})
-        if reading.names or reading.table or named:  # label and group may be told elsewhere, and are not drawn
-            split = any(file_name_of(name, files) not in (None, name) for name in set(self._recording.tolist()))
-            unused = ["label", *([] if split else ["group"])]
-            reading = reading.replace(**{role: None for role in unused if role not in options})
         self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
         self.rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
+        self.channels = ()
+        self.lost = {}
+        self._tracks_by_file: dict[str, dict[str, Track]] = {}
+        self._lock = Lock()
         if self._reading.resample and self.rate is None:
             raise InputError(
                 f"The recordings of {what} were resampled, and it does not say to which rate. Say it: "
                 f"{how_to_set('rate', 50)}."
             )
-        self._held: dict[str, dict[str, Track]] = {}
-        self._lock = Lock()
-        names, firsts = np.unique(self._recording, return_index=True)
-        problems = {name: self._problem(name) for name in {file_name_of(one, files) for one in names.tolist()}}
-        said = {name: problems[file_name_of(name, files)] for name in names.tolist()}
-        self.lost, self.channels = {name: problem for name, problem in said.items() if problem}, ()
-        for first in sorted(firsts.tolist()):
-            if (track := self.track(first)) is not None:
-                self.rate, self.channels = self.rate or track.rate, track.channels
-                # The other files must have the channels of the first.
-                self._reading = self._reading.replace(channels=self.channels)
-                self.window(first)  # other recordings than those embedded are refused at once
+
+    @classmethod
+    def open(
+        cls,
+        known: Vectors,
+        files: Mapping[str, Path],
+        made: MadeOf,
+        options: Mapping[str, Any],
+        rate: float | None,
+        what: str,
+    ) -> "RecordedSeries":
+        """Find out which recordings can be shown, and look at the first of them."""
+        recordings = known.places()[0]
+        series = cls(known, files, made, _reading_of_channels(recordings, files, made, options), rate, what)
+        names, first_rows = np.unique(recordings, return_index=True)
+        problems = {name: series._problem(name) for name in {file_name_of(one, files) for one in names.tolist()}}
+        for name in names.tolist():
+            problem = problems[file_name_of(name, files)]
+            if problem:
+                series.lost[name] = problem
+        for row in sorted(first_rows.tolist()):
+            track = series.track(row)
+            if track is not None:
+                series._take_for_all(track)
+                series.window(row)
                 break
+        return series
+
+    def _take_for_all(self, track: Track) -> None:
+        """Let the other files have the channels of this recording, and its rate where none is known."""
+        self.rate = self.rate or track.rate
+        self.channels = track.channels
+        self._reading = self._reading.replace(channels=track.channels)
 
     def surroundings(self, row: int) -> Surroundings | None:
         track = self.track(row)
@@ -203,18 +236,20 @@ class RecordedSeries(Series):
         if name is None or recording in self.lost:
             return None
         with self._lock:
-            if name not in self._held:
+            if name not in self._tracks_by_file:
                 if problem := self._problem(name):
                     self.lost[recording] = problem
                     return None
                 try:
-                    self._held[name] = self._read(name)
+                    self._tracks_by_file[name] = self._read(name)
                 except InputError as error:
                     self.lost[recording] = str(error)
                     return None
-            there = self._held[name] = self._held.pop(name)  # the one that was asked for last comes last
-            while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
-                del self._held[next(iter(self._held))]
+            # The file that was asked for last comes last, and the first one goes first.
+            there = self._tracks_by_file.pop(name)
+            self._tracks_by_file[name] = there
+            while len(self._tracks_by_file) > 1 and sum(map(_size, self._tracks_by_file.values())) > MEMORY:
+                del self._tracks_by_file[next(iter(self._tracks_by_file))]
         if recording not in there:
             said = f"{self._files[name]} has no recording {recording!r}, where row {row} of {self._what} lies"
             raise InputError(f"{said}; it has {listed(list(there))}. Say what tells them apart (--group).")
