@@ -10,7 +10,8 @@ from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.store.embedding import embed_recordings
 from dicot.store.vectors import read_vectors
-from dicot.use.labels.store import put_on_windows, read_labels
+from dicot.use.labels.tables import read_labels
+from dicot.use.labels.windows import put_on_windows
 
 DAYS = ("day1", "day2")
 

@@ -7,7 +7,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.use.labels.labelstudio import to_label_studio
-from dicot.use.labels.store import read_labels
+from dicot.use.labels.tables import read_labels
 
 NAMED = {"data": {"csv": "/data/upload/1/0a1b2c3d-monday.csv"}, "file_upload": "0a1b2c3d-monday.csv"}
 

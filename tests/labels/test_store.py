@@ -17,7 +17,8 @@ import pytest
 
 from dicot import LabelStore
 from dicot.core.errors import DicotError, InputError, OutputError
-from dicot.use.labels.store import put_on_windows, read_labels
+from dicot.use.labels.tables import read_labels
+from dicot.use.labels.windows import put_on_windows
 
 NOBODY = 65534
 

@@ -74,8 +74,8 @@ def suggest_windows(
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
     from dicot.use.labels.given import labels_of
-    from dicot.use.labels.store import read_labels
     from dicot.use.labels.suggestion import suggest
+    from dicot.use.labels.tables import read_labels
 
     known = _placed(vectors)
     if not store.exists():
@@ -142,7 +142,9 @@ def import_labels(
     need vectors too.
     """
     from dicot.use.labels.given import labels_of
-    from dicot.use.labels.store import LabelStore, check_recordings, read_labels
+    from dicot.use.labels.store import LabelStore
+    from dicot.use.labels.tables import read_labels
+    from dicot.use.labels.windows import check_recordings
 
     labelled = _vectors_beside(store) if vectors is None else vectors
     known = None if labelled is None else _placed(labelled)
@@ -237,7 +239,7 @@ def agree(
     """Say how far two people gave the same labels: the share of equal ones, Cohen's kappa, and where they differ."""
     from dicot.use.labels.agreement import agreement
     from dicot.use.labels.given import labels_of
-    from dicot.use.labels.store import read_labels
+    from dicot.use.labels.tables import read_labels
 
     if vectors is not None:
         known = _placed(vectors)

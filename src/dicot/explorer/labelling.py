@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, quoted
 from dicot.data.labels import as_text, is_number, labelled
 from dicot.store.vectors import Vectors
-from dicot.use.labels.store import Key, Label, LabelStore, WindowKeys
+from dicot.use.labels.store import Key, Label, LabelStore
+from dicot.use.labels.windows import WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label

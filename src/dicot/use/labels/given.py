@@ -7,7 +7,8 @@ from dicot.core.errors import DicotWarning, InputError, naming
 from dicot.data.cases import Array
 from dicot.data.labels import labelled
 from dicot.store.vectors import Vectors
-from dicot.use.labels.store import check_ranges, put_on_windows, read_labels, why_on_none
+from dicot.use.labels.tables import read_labels
+from dicot.use.labels.windows import check_ranges, put_on_windows, why_on_none
 
 
 def has_labels(vectors: Vectors) -> bool:

@@ -1,4 +1,4 @@
-"""LabelStore: labels in a SQLite file that many processes may write to, and how they are put on windows.
+"""LabelStore: labels in a SQLite file that many processes may write to.
 
 Nothing is overwritten: the newest row wins.
 """
@@ -7,28 +7,17 @@ import csv
 import io
 import math
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
-from itertools import islice
-from operator import itemgetter
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
-import numpy as np
-import pandas as pd
-
 from dicot.core.database import open_tables, transaction
-from dicot.core.errors import InputError, did_you_mean, listed, naming, quoted
+from dicot.core.errors import InputError, naming, quoted
 from dicot.core.storage import check_writable, write_atomic
-from dicot.data.cases import Array
-from dicot.data.clocks import UNITS
-from dicot.data.labels import as_text, check_labels, is_number, plain_text
-from dicot.data.ranges import UNIT_NAMES, Misplaced, Span, check_places, labels_of_windows
-from dicot.data.reading import stem_of
-from dicot.data.tags import nearest_name
-from dicot.use.labels.labelstudio import from_label_studio, to_label_studio
+from dicot.data.labels import plain_text
+from dicot.use.labels.labelstudio import to_label_studio
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
 Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)
@@ -57,7 +46,6 @@ NEWEST = (
 )
 LARGEST = 2**63  # SQLite's whole numbers lie below
 COLUMNS = ("recording", "start", "end", "label")  # of a table of labels
-MOST_REASONS = 3  # unknown recordings of which an error says what is probably meant
 DIGITS = 6  # of seconds: a time that was written as text and read again is the same time
 NOISE = 9  # digits: what comes after them may differ between versions, and must not decide how the sixth is rounded
 
@@ -204,7 +192,7 @@ class LabelStore:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*COLUMNS, *clock, "by", "at"])
         for key, row in rows:
-            place, origin = _seconds(key), begun.get(row["recording"])
+            place, origin = seconds_of_key(key), begun.get(row["recording"])
             known = [""] * len(clock) if place is None or origin is None else [_utc(origin + time) for time in place]
             writer.writerow([*(row[name] for name in (*COLUMNS[:3], "new")), *known, row["by"], row["at"]])
         return text.getvalue()
@@ -305,269 +293,23 @@ def _columns(key: Key) -> tuple[str, Time | None, Time | None]:
     return (key, None, None) if isinstance(key, str) else key
 
 
-def read_labels(path: str | Path, begun: Mapping[str, float] | None = None) -> dict[Key, Label]:
-    """Read the labels of a label store, of a .csv with recording, start, end and label, or of a Label Studio .json.
-
-    In a .csv a row without a label, or with -1, says nothing. Instead of the recording it may name the file. Later rows
-    count as newer, or those with a later time in the column "at". `LabelStore.export` writes such files.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in (".csv", ".json"):
-        with LabelStore(path, read_only=True) as store:
-            return store.current()
-    if not path.is_file():
-        raise InputError(f"There is no table of labels at {path}. Name another file.")
-    with naming(path):
-        if path.suffix.lower() == ".csv":
-            return _read_table(path)
-        return dict(from_label_studio(path.read_text("utf-8-sig"), begun or {}))
-
-
-def put_on_windows(labels: Mapping[Key, Label], recording: Any, start: Any, end: Any) -> tuple[Array, list[Key]]:
-    """Return the label of each window (N,), unknown for most as in Windows, and the keys that label none.
-
-    A window takes the label of the key that names it, start and end. Every other key is a range: a window takes the
-    label that covers more than half of it. Where two ranges overlap, the later one in `labels` counts there.
-    """
-    windows = WindowKeys.of_places(recording, start, end)
-    if len({isinstance(label, str) for label in labels.values()}) > 1:
-        labels = {key: as_text(label) for key, label in labels.items()}  # a program wrote 1, and somebody typed 1
-    by_row, lost = windows.rows_of(labels)
-    return check_labels([by_row.get(row) for row in range(len(windows))], len(windows), "label", "windows"), lost
-
-
-@final
-class WindowKeys:
-    """The key of each window in a label store, and the windows of a key; times are equal up to a microsecond."""
-
-    def __init__(self, keys: Sequence[Key]) -> None:
-        self._keys = keys
-        self._rows: dict[Key, list[int]] = {}
-        placed: dict[str, list[tuple[int, float, float]]] = {}
-        for row, key in enumerate(keys):
-            self._rows.setdefault(_rounded(key), []).append(row)
-            if (place := _seconds(key)) is not None:
-                placed.setdefault(key[0], []).append((row, *place))
-        # Recording -> its windows in the order of time: row, start and end (3, n)
-        self._placed = {name: np.array(sorted(own, key=itemgetter(1))).T for name, own in placed.items()}
-
-    @classmethod
-    def of_places(cls, recording: Any, start: Any, end: Any) -> "WindowKeys":
-        """Name windows by their places."""
-        return cls([(str(r), float(s), float(e)) for r, s, e in zip(recording, start, end, strict=True)])
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def rows_of(self, labels: Mapping[Key, Label]) -> tuple[dict[int, Label], list[Key]]:
-        """Return the labels by row as `put_on_windows` has them, and the keys that label no window."""
-        wanted: dict[Key, tuple[Key, Label]] = {}
-        for key, label in labels.items():
-            before, other = wanted.setdefault(_rounded(key), (key, label))
-            if other != label:
-                both = f"{other!r} for {before!r} and {label!r} for {key!r}"
-                raise InputError(f"One window has two labels: {both}. Take one of them away.")
-        by_row = {row: label for rounded, (_, label) in wanted.items() for row in self._rows.get(rounded, ())}
-        others = dict(one for rounded, one in wanted.items() if rounded not in self._rows)
-        ranges: dict[str, list[Span]] = {}
-        for key, label in others.items():
-            if (place := _seconds(key)) is not None and key[0] in self._placed:
-                ranges.setdefault(key[0], []).append((*place, label))
-        on: set[Key] = set()
-        for name, own in ranges.items():
-            rows, start, end = self._placed[name]
-            found = dict(zip(rows.tolist(), labels_of_windows(own, start, end), strict=True))
-            by_row |= {int(row): taken for row, taken in found.items() if taken is not None and row not in by_row}
-            # The latest end of the labelled windows that start up to here: a range that begins before it is on one.
-            ends = [time if row in by_row else -np.inf for row, time in zip(rows, end, strict=True)]
-            reach = np.maximum.accumulate(ends)
-            begun = np.searchsorted(start, [last for _, last, _ in own])
-            covers = (count > 0 and reach[count - 1] > one[0] for one, count in zip(own, begun, strict=True))
-            on |= {(name, *one[:2]) for one, is_on in zip(own, covers, strict=True) if is_on}
-        return by_row, [key for key in others if key not in on]
-
-    def keys_of(self, rows: Iterable[int], labels: Mapping[Key, Label]) -> list[Key]:
-        """Return the keys of these rows, each once, as they are written where a label has one already."""
-        written = {_rounded(key): key for key in labels}
-        wanted = dict.fromkeys(self._keys[row] for row in rows)
-        return list(dict.fromkeys(written.get(_rounded(key), key) for key in wanted))
-
-
-def check_ranges(labels: Mapping[Key, Label], lost: Collection[Key], path: Path, places: tuple[Array, ...]) -> None:
-    """Refuse the labels of a file most of whose ranges lie outside the windows, and count those that reach beyond.
-
-    `lost` are on no window, and are named elsewhere. `places` are recording, start and end of all windows.
-    """
-    recording, start, end = places
-    bounds = (
-        pd.DataFrame({"start": start, "end": end}).groupby(recording.astype(str)).agg({"start": "min", "end": "max"})
-    )
-    first, last = bounds["start"].to_dict(), bounds["end"].to_dict()
-    lengths = end - start
-    shortest, longest = float(lengths.min(initial=np.inf)) / 2, float(lengths.max(initial=0.0))
-    n_ranges, misplaced = 0, dict[Key, Misplaced]()
-    for key in labels:
-        span = _seconds(key)
-        if span is None or key[0] not in first:
-            continue
-        n_ranges += 1
-        whole = (first[key[0]], last[key[0]])
-        if span[0] < whole[0] or span[1] > whole[1]:
-            misplaced[key] = Misplaced(str(path), key[0], *span, *whole, _units_within(span, whole, shortest))
-    outside = [one for one in misplaced.values() if one.is_outside]
-    is_of_other_vectors = len(lost) == len(labels) and not any(one.units for one in outside)
-    if is_of_other_vectors or 2 * len(outside) <= n_ranges:
-        misplaced = {key: place for key, place in misplaced.items() if key not in lost}
-    # Behind the last window of a recording there is less than another window.
-    check_places(n_ranges, [*misplaced.values()], 2 * longest, options=False)
-
-
-def _units_within(span: tuple[float, float], whole: tuple[float, float], shortest: float) -> tuple[str, ...]:
-    """Return the units in which a range would lie within a recording, and not be shorter than so many seconds."""
-    units = []
-    for unit, scale in UNITS.items():
-        start, end = span[0] / scale, span[1] / scale
-        is_within = whole[0] <= start and end <= whole[1]
-        if unit in UNIT_NAMES and is_within and end - start >= shortest:
-            units.append(unit)
-    return tuple(units)
-
-
-def check_recordings(labels: Mapping[Key, Label], path: Path, recordings: Iterable[str], vectors: Path) -> None:
-    """Refuse labels of recordings that are not among those of the vectors: nobody would find them again."""
-    known = dict.fromkeys(recordings)
-    unknown = Counter(name for name in map(_recording_named, labels) if name not in known)
-    if not unknown:
-        return
-
-    lines = _lines_by_recording(path)
-    reasons = []
-    for name in islice(unknown, MOST_REASONS):
-        reasons.append(f"{_where(lines.get(name, []))}{_why_unknown(name, [*known])}")
-    more = len(unknown) - len(reasons)
-    if more > 0:
-        reasons.append(f"There are {more} more such names.")
-    raise InputError(
-        f"{path}: {unknown.total()} of {len(labels)} label(s) name recordings that {vectors} does not have. "
-        f"{' '.join(reasons)} Nothing was taken. Correct the names or remove the rows, or name the vectors that were "
-        "labelled: --vectors."
-    )
-
-
-def _where(lines: Sequence[int]) -> str:
-    """Begin a sentence about lines of a table; of a file without lines there is nothing to say."""
-    if not lines:
-        return ""
-    return f"{'Line' if len(lines) == 1 else 'Lines'} {listed([str(line) for line in lines])}: "
-
-
-def why_on_none(key: Key, recording: Array, start: Array, end: Array) -> str:
-    """Say in a sentence why a label is on no window of these places (N,)."""
-    name, place = _recording_named(key), _seconds(key)
-    own = recording.astype(str) == name
-    if not own.any():
-        return _why_unknown(name, list(dict.fromkeys(recording.astype(str).tolist())))
-    if place is None or place[0] >= end[own].max() or place[1] <= start[own].min():
-        return f"The windows of {name!r} lie from {start[own].min():.10g} to {end[own].max():.10g} s."
-    return "It covers more than half of no window."
-
-
-def _recording_named(key: Key) -> str:
-    return key if isinstance(key, str) else key[0]
-
-
-def _why_unknown(name: str, recordings: Sequence[str]) -> str:
-    """Say that there is no such recording, and which one is probably meant."""
-    same = [known for known in recordings if PurePath(known).name == name]
-    if len(same) > 1:
-        return f"{name!r} may be {listed(same)}. Name it with its folder."
-    nearest = nearest_name(name, recordings)
-    remedy = did_you_mean(name, recordings) if nearest is None else f"Did you mean {nearest!r}?"
-    return f"There is no recording {name!r}. {remedy}"
-
-
-def _seconds(key: Key) -> tuple[float, float] | None:
+def seconds_of_key(key: Key) -> tuple[float, float] | None:
     """Return start and end of a key that has them in seconds."""
     if isinstance(key, str) or isinstance(key[1], str) or isinstance(key[2], str):
         return None
     return float(key[1]), float(key[2])
 
 
-def _rounded(key: Key) -> Key:
+def rounded(key: Key) -> Key:
+    """Return what keys of the same window share: text may have lost digits of a time."""
     if isinstance(key, str):
         return key
     start, end = (time if isinstance(time, str) else round(round(float(time), NOISE), DIGITS) for time in key[1:])
     return key[0], start, end
 
 
-class LabelRow(NamedTuple):
-    """A row of a table of labels."""
-
-    line: int
-    key: Key
-    label: str
-    at: str  # when it was given; "" where the table does not say
-
-
-def _read_table(path: Path) -> dict[Key, Label]:
-    rows: dict[Key, LabelRow] = {}
-    for row in _rows_of_table(path):
-        other = rows.setdefault(row.key, row).label
-        if other != row.label:
-            raise InputError(
-                f"line {row.line} labels {row.key!r} {row.label!r}, and one above {other!r}. Remove one of them."
-            )
-    return {row.key: row.label for row in sorted(rows.values(), key=lambda row: row.at)}
-
-
-def _lines_by_recording(path: Path) -> dict[str, list[int]]:
-    """Return the lines of a table that name each recording; nothing of a file that is no table."""
-    lines: dict[str, list[int]] = {}
-    if path.suffix.lower() == ".csv":
-        for row in _rows_of_table(path):
-            lines.setdefault(_recording_named(row.key), []).append(row.line)
-    return lines
-
-
-def _rows_of_table(path: Path) -> Iterator[LabelRow]:
-    """Yield the rows that give a label."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, strict=True)
-        names = list(rows.fieldnames or ())
-        by_file = "file" in names and "recording" not in names
-        if lacking := [name for name in COLUMNS if name not in names and not (by_file and name == "recording")]:
-            raise InputError(f"line 1 has no column {lacking[0]!r}. {did_you_mean(lacking[0], names)}")
-        for row in rows:
-            line = f"line {rows.line_num}"
-            if None in row or None in row.values():
-                raise InputError(f"{line} has more or fewer cells than the {len(names)} columns. Correct the row.")
-            label = plain_text(row["label"])
-            if label in ("", "-1"):
-                continue
-            recording = _recording_of(row["file"]) if by_file else row["recording"]
-            yield LabelRow(rows.line_num, _key(recording, row, line), label, row.get("at", ""))
-
-
-def _recording_of(file: str) -> str:
-    """Return the name of the recording of a file, whose path a table may write as Windows does."""
-    path = PurePath(file.replace("\\", "/"))
-    return path.with_name(stem_of(path)).as_posix() if path.name else ""
-
-
-def _key(recording: str, row: Mapping[str, str], line: str) -> Key:
-    """Return the key of a row; without start and end, the recording is an id."""
-    cells = {name: row[name].strip(" \t") for name in COLUMNS[1:3]}
-    if not recording:
-        raise InputError(f"{line} names no recording. Correct it.")
-    if not any(cells.values()):
-        return recording
-    for name, cell in cells.items():
-        if not is_number(cell) or not math.isfinite(float(cell)):
-            raise InputError(f"{line} has {cell!r} as {name!r}, which is no number of seconds. Correct it.")
-    start, end = map(float, cells.values())
-    if end < start:
-        raise InputError(f"{line} has 'end' {end:g} before 'start' {start:g}. Correct it.")
-    return recording, start, end
+def recording_of_key(key: Key) -> str:
+    return key if isinstance(key, str) else key[0]
 
 
 def _utc(seconds: float) -> str:
