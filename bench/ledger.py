@@ -10,8 +10,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,17 +18,14 @@ from dicot.core.database import open_tables, transaction
 from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
 from dicot.data.tables import read_table
-from dicot.judge.protocols import every_protocol
 from dicot.judge.report.scorefile import COLUMNS, CONTENDER, DRAW, FIELDS, PLACE, SUITE, as_csv, row_of, table_of
 from dicot.judge.result import Result, canonical, key_of
 
 if TYPE_CHECKING:
     from dicot.judge.evaluation.jobs import Job
 
-TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
-
 SCHEMA_VERSION = 2
-WHAT = "ledger"  # in what is said of the file
+WHAT = "ledger"  # in messages about the file
 # A job may belong to several suites, and in one of them to several lines of a table. What a suite was asked to cover
 # is kept too, so that a data set that was not at hand can be named.
 TABLES = {
@@ -40,6 +35,16 @@ TABLES = {
     "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
 }
 SCHEMA = {name: f"CREATE TABLE {name} ({columns}) WITHOUT ROWID" for name, columns in TABLES.items()}
+EVERY_RESULT = """
+    SELECT members.suite, members.contender, scores.draw, scores.metric, scores.value, jobs.*
+    FROM jobs JOIN members USING (key) LEFT JOIN scores USING (key)
+    ORDER BY source, target, protocol, seed, jobs.key, members.suite, members.contender, draw, metric
+"""
+WITHOUT_RESULT = """
+    SELECT suite, source, target FROM wanted
+    EXCEPT SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key)
+    ORDER BY 1, 2, 3
+"""
 
 WANTED = ("suite", "source", "target")
 SUFFIXES = (".csv", ".parquet")
@@ -61,8 +66,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     """An open ledger; close it, or use it in a `with`. Every process opens its own.
 
     With `read_only` it is the ledger as it was when it was opened: a copy in memory, so that the file may be read-only,
-    is never changed, and may be written to by others meanwhile. Otherwise a file that is not there is made; an empty
-    one counts as not there, because that is what another process begins with.
+    is never changed, and may be written to by others meanwhile. Otherwise a file that is not there is made.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
@@ -78,133 +82,65 @@ class Ledger(AbstractContextManager["Ledger"]):
     def enrol(self, jobs: "Iterable[Job]") -> None:
         """Say which places in suites these jobs fill, whether or not they have been run."""
         jobs = list(jobs)
-        with self._transaction():
-            self._belong({(job.suite, job.contender.name, job.key) for job in jobs})
-            self._want({(job.suite, job.source.name, job.target.name) for job in jobs})
-
-    def _belong(self, places: Iterable[tuple[str, str, str]]) -> None:
-        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", sorted(places))
-
-    def _want(self, wanted: Iterable[Wanted]) -> None:
-        self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
+        with transaction(self._db, self.path, WHAT):
+            self._insert("members", {(job.suite, job.contender.name, job.key) for job in jobs})
+            self._insert("wanted", {(job.suite, job.source.name, job.target.name) for job in jobs})
 
     def record(self, results: Sequence[Result]) -> None:
         """Write down the results of a job that has just run, unless what was recorded before is to be preferred."""
-        with self._transaction():
+        with transaction(self._db, self.path, WHAT):
             self._add(results, just_made=True)
 
     def take(self, sources: Sequence[Contents]) -> list[tuple[int, int]]:
         """Take over what others recorded, all of it or nothing; of each how many results, and how many were taken."""
-        with self._transaction():
-            counts = []
+        counts = []
+        with transaction(self._db, self.path, WHAT):
             for results, wanted in sources:
-                self._want(wanted)
-                jobs: dict[tuple[str, str], list[Result]] = {}
+                self._insert("wanted", wanted)
+                results_of_job: dict[tuple[str, str], list[Result]] = {}
                 for result in results:
-                    jobs.setdefault((result.key, result.recorded), []).append(result)
-                counts.append((len(results), sum(len(group) for group in jobs.values() if self._add(group))))
+                    results_of_job.setdefault((result.key, result.recorded), []).append(result)
+                taken = [len(group) for group in results_of_job.values() if self._add(group)]
+                counts.append((len(results), sum(taken)))
         return counts
 
     def _add(self, results: Sequence[Result], *, just_made: bool = False) -> bool:
         """Write down the results of one job; False where what is recorded already is to be preferred."""
         key, row = results[0].key, row_of(results[0])
-        self._belong({(one.suite, one.contender, key) for one in results})
+        self._insert("members", {(result.suite, result.contender, key) for result in results})
         old = self._db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
         if old is not None and not preferred(row, dict(old), just_made=just_made):
             return False
-        marks = ", ".join("?" * len(COLUMNS))
-        self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", list(row.values()))
+
+        self._db.execute("DELETE FROM jobs WHERE key = ?", (key,))
         self._db.execute("DELETE FROM scores WHERE key = ?", (key,))
-        values = [(key, one.draw, metric, value) for one in results for metric, value in one.values.items()]
-        self._db.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", values)
+        self._insert("jobs", [tuple(row.values())])
+        scores = {(key, result.draw, metric): value for result in results for metric, value in result.values.items()}
+        self._insert("scores", [(*place, value) for place, value in scores.items()])
         return True
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
+            marks = ", ".join("?" * len(row))
+            self._db.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", row)
 
     def contents(self) -> Contents:
         """Everything as it is at one moment, in an order that does not depend on when it was written."""
-        scores: dict[str, dict[int, dict[str, Any]]] = {}
-        members: dict[str, list[tuple[str, str]]] = {}
         with transaction(self._db, self.path, WHAT, "DEFERRED"):
-            missing = self._db.execute(
-                "SELECT suite, source, target FROM wanted EXCEPT "
-                "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
-            ).fetchall()
-            for key, draw, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, draw, metric"):
-                scores.setdefault(key, {}).setdefault(draw, {})[metric] = math.nan if value is None else value
-            for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
-                members.setdefault(key, []).append((suite, contender))
-            jobs = self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key").fetchall()
-        rows = []
-        for job in map(dict, jobs):
-            draws, where = scores.pop(job["key"], {1: {}}), f"{self.path} is damaged: job {str(job['key'])[:16]}"
-            for place, draw in product(members.get(job["key"], ()), sorted(draws)):
-                rows.append((where, {**job, **dict(zip(PLACE, (*place, draw), strict=True)), **draws[draw]}))
-        if scores:
-            raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(scores)}).")
-        return Contents(_results(self.path, rows), [tuple(place) for place in missing])
+            wanted = [tuple(place) for place in self._db.execute(WITHOUT_RESULT)]
+            scores = self._db.execute(EVERY_RESULT).fetchall()
+
+        rows: dict[tuple[str, ...], dict[str, Any]] = {}
+        for score in map(dict, scores):
+            metric, value = score.pop("metric"), score.pop("value")
+            row = rows.setdefault((score["key"], *(score[name] for name in PLACE)), score)
+            if metric is not None:
+                row[metric] = math.nan if value is None else value
+        return Contents(results_of(self.path, rows.values()), wanted)
 
     def results(self, suite: str | None = None) -> list[Result]:
         """One result for each draw and each place that a job fills, of one suite or of all."""
-        return [one for one in self.contents().results if suite in (None, one.suite)]
-
-    def _transaction(self) -> AbstractContextManager[None]:
-        return transaction(self._db, self.path, WHAT)
-
-
-def _results(path: Path, rows: Iterable[tuple[str, Row]]) -> list[Result]:
-    """Rows of a ledger or of a table as results; each comes with words that say where it stands, for an InputError."""
-    results, draws = list[Result](), dict[tuple[str, ...], set[int]]()
-    for where, cells in rows:
-        try:
-            one = _result(cells)
-        except ValueError as error:
-            raise InputError(f"{where}: {error}") from error
-        results.append(one)
-        draws.setdefault((one.key, one.recorded, one.suite, one.contender), set()).add(one.draw)
-    for (key, *_), found in draws.items():
-        if found != set(range(1, len(found) + 1)):  # their mean would be another
-            raise InputError(f"{path}, key {key[:16]}: draws are numbered from 1; got {sorted(found)}: a row is lost.")
-    return results
-
-
-def _result(cells: Row) -> Result:
-    """The result that a row stands for in one place of a suite; a ValueError where the row cannot be true."""
-    row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
-    for name, kind in COLUMNS.items():
-        optional = kind in ("REAL", "TEXT") and row[name] is None
-        if not optional and not isinstance(row[name], TYPES[kind.split()[0]]):
-            raise InputError(f"{name} must be {kind.split()[0]}; got {quoted(row[name])}.")
-    if hashlib.sha256(row["config"].encode("utf-8", "surrogatepass")).hexdigest() != row["key"]:
-        raise InputError(f"config does not hash to key: one of them was changed. config is {quoted(row['config'])}.")
-    config = json.loads(row["config"])
-    for name in ("source", "target", "protocol", "seed"):
-        if row[name] != config.get(name):
-            raise InputError(f"{name} is {quoted(row[name])} where config says {quoted(config.get(name))}.")
-    dated = datetime.fromisoformat(row["recorded"]).tzinfo is not None
-    if not dated or not isinstance(json.loads(row["recipe"]), dict):
-        raise InputError("recipe must be a JSON object, and recorded a time with its zone.")
-    facts = {FIELDS.get(name, name): value for name, value in row.items()} | {"trial": bool(row["trial"])}
-    facts |= {field: math.nan if facts[field] is None else facts[field] for field in FIELDS.values()}
-    metrics = [name for name in cells if name not in (*PLACE, *COLUMNS) and cells[name] not in EMPTY]
-    if not metrics:
-        raise InputError("there are no scores: the row is not whole.")
-    values = {name: float(cells[name]) for name in metrics}
-    draw, contender = _cell(cells.get(DRAW, 1), "INTEGER"), cells[CONTENDER]
-    current = todays_config(config)
-    if current != config:
-        before, now = config["settings"]["preset"], current["settings"]["preset"]
-        if contender.startswith(before):
-            contender = now + contender.removeprefix(before)
-        facts |= {"config": canonical(current), "key": key_of(current)}
-    return Result(suite=cells[SUITE], contender=contender, draw=draw, values=values, **facts)
-
-
-def _cell(value: Any, kind: str) -> Any:
-    """A cell of either kind of table as the ledger holds it."""
-    if value in EMPTY:  # an empty text of a CSV file may be a text; what a Parquet file lacks is not there
-        return value if "TEXT NOT NULL" in kind else None
-    if kind.startswith("INTEGER"):
-        return int(value)
-    return float(value) if kind == "REAL" else value
+        return [result for result in self.contents().results if suite in (None, result.suite)]
 
 
 def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
@@ -219,6 +155,69 @@ def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
     return new["error"] is None or (newer and changed)
 
 
+def results_of(path: Path, rows: Iterable[Row]) -> list[Result]:
+    """Make results of the rows of a ledger or of a table; an InputError names the row that cannot be true."""
+    results: list[Result] = []
+    draws: dict[tuple[str, ...], set[int]] = {}
+    first_values: dict[tuple[str, str, int], str] = {}
+    for number, row in enumerate(rows, start=1):
+        try:
+            result = result_of(row)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}, row {number}: {error}") from error
+        results.append(result)
+        values = repr(sorted(result.values.items()))
+        if first_values.setdefault((result.key, result.recorded, result.draw), values) != values:
+            raise InputError(f"{path}, row {number}: another row says something else about the same job.")
+        draws.setdefault((result.key, result.recorded, result.suite, result.contender), set()).add(result.draw)
+
+    for (key, *_), numbers in draws.items():
+        if numbers != set(range(1, len(numbers) + 1)):  # their mean would be another
+            raise InputError(
+                f"{path}, key {key[:16]}: draws are numbered from 1; got {sorted(numbers)}: a row is lost."
+            )
+    return results
+
+
+def result_of(row: Row) -> Result:
+    """Make the result that a row stands for in one place of a suite; a ValueError where the row cannot be true."""
+    facts = {name: cell(row[name], kind) for name, kind in COLUMNS.items()}
+    if hashlib.sha256(facts["config"].encode("utf-8", "surrogatepass")).hexdigest() != facts["key"]:
+        raise InputError(f"config does not hash to key: one was changed. config is {quoted(facts['config'])}.")
+    config = json.loads(facts["config"])
+    for name in ("source", "target", "protocol", "seed"):
+        if facts[name] != config.get(name):
+            raise InputError(f"{name} is {quoted(facts[name])} where config says {quoted(config.get(name))}.")
+
+    current, contender = todays_config(config), row[CONTENDER]
+    if current != config:
+        before, now = config["settings"]["preset"], current["settings"]["preset"]
+        if contender.startswith(before):
+            contender = now + contender.removeprefix(before)
+        facts |= {"config": canonical(current), "key": key_of(current)}
+
+    values = {name: float(row[name]) for name in row if name not in (*PLACE, *COLUMNS) and row[name] not in EMPTY}
+    if not values:
+        raise InputError("there are no scores: the row is not whole.")
+    for column, field in FIELDS.items():
+        seconds = facts.pop(column)
+        facts[field] = math.nan if seconds is None else seconds
+    facts["trial"] = bool(facts["trial"])
+    draw = int(row.get(DRAW) or 1)
+    return Result(suite=row[SUITE], contender=contender, draw=draw, values=values, **facts)
+
+
+def cell(value: Any, kind: str) -> Any:
+    """A cell of either kind of table as the ledger holds it."""
+    if value in EMPTY:  # an empty text of a CSV file may be a text; what a Parquet file lacks is not there
+        if value is None and "NOT NULL" in kind:
+            raise InputError("a cell is lost.")
+        return value if "TEXT NOT NULL" in kind else None
+    if kind.startswith("INTEGER"):
+        return int(value)
+    return float(value) if kind == "REAL" else value
+
+
 def write_table(path: str | Path, results: Iterable[Result], wanted: Iterable[Wanted] = ()) -> int:
     """Write results as .csv or .parquet, whole or not at all; how many rows.
 
@@ -228,7 +227,7 @@ def write_table(path: str | Path, results: Iterable[Result], wanted: Iterable[Wa
     check_export(path)
     columns, rows = table_of(results)
     rows += [dict(zip(WANTED, place, strict=True)) for place in wanted]
-    write_atomic(path, _parquet(rows, columns) if path.suffix == ".parquet" else as_csv(columns, rows))
+    write_atomic(path, as_parquet(columns, rows) if path.suffix == ".parquet" else as_csv(columns, rows))
     return len(rows)
 
 
@@ -240,12 +239,12 @@ def check_export(path: Path) -> None:
         arrow()
 
 
-def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+def as_parquet(columns: Sequence[str], rows: list[dict[str, Any]]) -> bytes:
     pa, pq = arrow()
     kinds = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
-    known = {name: kinds[kind.split()[0]] for name, kind in COLUMNS.items()}
-    known |= {SUITE: pa.string(), CONTENDER: pa.string(), DRAW: pa.int64()}
-    schema = pa.schema([(name, known.get(name, pa.float64())) for name in columns])
+    types = {name: kinds[kind.split()[0]] for name, kind in COLUMNS.items()}
+    types |= {SUITE: pa.string(), CONTENDER: pa.string(), DRAW: pa.int64()}
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in columns])
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd", write_page_checksum=True)
     return file.getvalue()
@@ -255,9 +254,9 @@ def read_records(ledger: Path | None, records: Path | None) -> Contents:
     """What a ledger holds, or the exported tables of a file or a folder, joined as `python -m bench merge` would."""
     if (ledger is None) == (records is None):
         raise InputError("Give either --ledger FILE or --records FILE.")
-    if ledger is not None:
+    if records is None:
+        assert ledger is not None
         return read_contents(ledger)
-    assert records is not None
     with Ledger(":memory:") as book:
         book.take([read_contents(path) for path in exports_in(records)])
         return book.contents()
@@ -267,12 +266,11 @@ def exports_in(path: Path) -> list[Path]:
     """The exported tables of a folder, by name, but not those of benchmarks; a file is one by itself."""
     if not path.is_dir():
         return [path]
-    tables = sorted(
-        one for one in path.iterdir() if one.suffix.lower() in SUFFIXES and not one.name.startswith(MEASURED)
-    )
-    if not tables:
+    tables = [file for file in path.iterdir() if file.suffix.lower() in SUFFIXES]
+    exports = sorted(file for file in tables if not file.name.startswith(MEASURED))
+    if not exports:
         raise InputError(f"The folder {path} holds no {' and no '.join(SUFFIXES)} to read results from.")
-    return tables
+    return exports
 
 
 def read_contents(path: str | Path) -> Contents:
@@ -281,41 +279,28 @@ def read_contents(path: str | Path) -> Contents:
     if path.suffix.lower() not in SUFFIXES:
         with Ledger(path, read_only=True) as ledger:
             return ledger.contents()
+
     try:
-        if path.suffix.lower() == ".parquet":
-            table = read_table(path)
-            columns, rows = list(table.schema.names), table.to_pylist()
-        else:
-            columns, rows = _read_csv(path)
+        rows = read_table(path).to_pylist() if path.suffix.lower() == ".parquet" else read_csv(path)
     except DicotError:
         raise
     except Exception as error:  # csv and pyarrow have many for what a damaged file may hold
         raise InputError(f"{path} cannot be read as a table ({error}). Write or fetch the file again.") from error
-    if lost := [name for name in (SUITE, CONTENDER, *COLUMNS) if name not in columns]:
+    lost = [name for name in (SUITE, CONTENDER, *COLUMNS) if rows and name not in rows[0]]
+    if lost:
         raise InputError(f"{path} is no exported ledger: it lacks {', '.join(lost)}.")
-    numbered = [(f"{path}, row {number}", cells) for number, cells in enumerate(rows, start=1)]
-    wanted = [(where, cells) for where, cells in numbered if cells["key"] in EMPTY]  # and nothing else
-    for where, cells in wanted:
-        if any(cell not in EMPTY for name, cell in cells.items() if name not in WANTED):
-            raise InputError(f"{where}: there is no key, but other cells are filled: the row is not whole.")
-    whole = [(where, cells) for where, cells in numbered if cells["key"] not in EMPTY]
-    contents = Contents(_results(path, whole), [(c["suite"], c["source"], c["target"]) for _, c in wanted])
-    known = {name: make().metric_names for name, make in every_protocol().items()}
-    told: dict[tuple[object, ...], object] = {}  # the facts about a job, and the values of each draw
-    for (where, _), one in zip(whole, contents.results, strict=True):
-        if foreign := sorted(one.values.keys() - set(known.get(one.protocol, one.values))):
-            raise InputError(f"{where}: {one.protocol} has no metric {', '.join(foreign)}.")
-        job = (one.key, one.recorded)
-        for about, facts in ((job, row_of(one)), ((*job, one.draw), repr(sorted(one.values.items())))):
-            if told.setdefault(about, facts) != facts:
-                raise InputError(f"{where}: another row says something else about the same job.")
-    return contents
+
+    wanted = [row for row in rows if row["key"] in EMPTY]
+    if any(row["config"] not in EMPTY for row in wanted):
+        raise InputError(f"{path}: a row has no key, but other cells are filled: it is not whole.")
+    results = results_of(path, [row for row in rows if row["key"] not in EMPTY])
+    return Contents(results, [(row["suite"], row["source"], row["target"]) for row in wanted])
 
 
-def _read_csv(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+def read_csv(path: Path) -> list[dict[str, Any]]:
     """Read cells as text; pandas would fill up a row that was cut off."""
     text = path.read_bytes().decode("utf-8-sig")
     if not text.endswith("\n"):
         raise InputError(f"{path} was cut off: its last line has no end. Write or fetch the file again.")
     columns, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), strict=True))
-    return columns, [dict(zip(columns, row, strict=True)) for row in rows]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
