@@ -15,14 +15,22 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A folder of `dicot pretrain`, a saved classifier, or dicot-base.")],
+    model: Annotated[
+        Path,
+        typer.Argument(help="A folder of `dicot pretrain`, a saved classifier, or dicot-base."),
+    ],
     onnx: Annotated[Path, typer.Option(help="The .onnx file to write.")],
-    classifier: Annotated[Path | None, typer.Option(help="Of `dicot classify --save`: adds probabilities.")] = None,
+    classifier: Annotated[
+        Path | None,
+        typer.Option(help="A file of `dicot classify --save`: adds probabilities of its classes."),
+    ] = None,
     runner: Annotated[
-        Path | None, typer.Option(help="Also write a .py that runs the file with numpy and onnxruntime alone.")
+        Path | None,
+        typer.Option(help="Also write a .py that runs the file with numpy and onnxruntime alone."),
     ] = None,
     float64: Annotated[
-        bool, typer.Option("--float64", help="Take windows in float64, for a small signal on a large offset.")
+        bool,
+        typer.Option("--float64", help="Take windows in float64, for a small signal on a large offset."),
     ] = False,
     overwrite: opt.Overwrite = False,
 ) -> None:
@@ -47,20 +55,24 @@ def export(
 
     if runner is not None:
         check_runner(runner)
-    head = None if classifier is None else Head.load(classifier)
-    if classifier is not None and head is not None and head.model not in (None, model_hash(model)):
-        options = ["--onnx", str(onnx), "--classifier", str(classifier)]
-        options += [] if runner is None else ["--runner", str(runner)]
-        options += ["--float64"] if float64 else []
-        raise InputError(_other_model(classifier, head, model, options))
+    head = None
+    if classifier is not None:
+        head = Head.load(classifier)
+        if head.model not in (None, model_hash(model)):
+            options = ["--onnx", str(onnx), "--classifier", str(classifier)]
+            options += [] if runner is None else ["--runner", str(runner)]
+            options += ["--float64"] if float64 else []
+            raise InputError(_other_model(classifier, head, model, options))
+
     kind = TimeSeriesClassifier if "classes" in read_config(model) else TimeSeriesEmbedder
-    made = export_onnx(kind.from_pretrained(model, device="cpu"), onnx, classifier=head, float64=float64)
-    lengths = ", ".join(map(str, made.lengths))
-    typer.echo(f"onnxruntime and torch differ by {made.difference:.0e} at most, for {lengths} time steps")
-    typer.echo(f"Wrote {made.path} ({made.n_bytes / 1e6:.1f} MB)")
+    opened = kind.from_pretrained(model, device="cpu")
+    exported = export_onnx(opened, onnx, classifier=head, float64=float64)
+    lengths = ", ".join(map(str, exported.lengths))
+    typer.echo(f"onnxruntime and torch differ by {exported.difference:.0e} at most, for {lengths} time steps")
+    typer.echo(f"Wrote {exported.path} ({exported.n_bytes / 1e6:.1f} MB)")
     if runner is not None:
         write_runner(runner)
-        typer.echo(f"Wrote {runner}. It needs numpy and onnxruntime: python {runner} {made.path} < samples.csv")
+        typer.echo(f"Wrote {runner}. It needs numpy and onnxruntime: python {runner} {exported.path} < samples.csv")
 
 
 def _other_model(classifier: Path, head: "Head", model: Path, options: list[str]) -> str:

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.paths import check_inputs, check_outputs
-from dicot.cli.tables import cell, show_columns
+from dicot.cli.commands import command
+from dicot.cli.paths import check_inputs, check_outputs, check_table
+from dicot.cli.tables import cell, show_columns, write_table
 from dicot.core.errors import InputError, WrongCallError, naming
 
 if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
-    from dicot.use.labels.store import Key
 
 label = typer.Typer(help="Labels given by hand, and what to label next.", no_args_is_help=True)
 Store = Annotated[Path, typer.Argument(help="The file of labels, such as labels.sqlite.")]
 VectorFile = Annotated[Path, typer.Option(help="Vectors that `dicot embed` wrote from recordings.")]
+BESIDE = ".labels.sqlite"  # ends the name of a file of labels that lies beside vectors
 
 
-@label.command()
+@command(label)
 def add(
     store: Store,
     window: Annotated[str, typer.Argument(metavar=opt.AT, help="The window, such as monday@12.5, or its row.")],
@@ -32,6 +33,7 @@ def add(
     """Give one window of VECTORS a label; the file is made where it is not there, and an older label is kept in it."""
     from dicot.data.labels import plain_text
     from dicot.store.search import EmbeddingIndex
+    from dicot.use.labels.names import key_name
     from dicot.use.labels.store import LabelStore
 
     name = plain_text(name.strip())
@@ -43,30 +45,36 @@ def add(
     if not 0 <= row < len(known):
         raise InputError(f"{vectors} has no row {row}; it has rows 0 to {len(known) - 1}.")
     recording, start, end = (values[row].item() for values in known.places())
-    with LabelStore(store) as kept:
-        old = kept.current().get((recording, start, end))
-        kept.set([(recording, start, end)], name, by)
-        count = len(kept.current())
+    key = recording, start, end
+    with LabelStore(store) as labels:
+        old = labels.current().get(key)
+        labels.set([key], name, by)
+        n_labels = len(labels.current())
     before = "" if old is None else f" (was {old})"
-    typer.echo(f"{_said((recording, start, end))}: {name}{before}. {store} has {count} label(s).")
+    typer.echo(f"{key_name(key)}: {name}{before}. {store} has {n_labels} label(s).")
 
 
-@label.command("show")
+@command(label, "show")
 def show_labels(store: Store) -> None:
     """List the labels, and how many there are of each."""
     from dicot.use.labels.store import LabelStore
 
-    with LabelStore(store, read_only=True) as kept:
-        labels = kept.current()
-    rows = [(*((key, "", "") if isinstance(key, str) else key), value) for key, value in labels.items()]
+    with LabelStore(store, read_only=True) as opened:
+        labels = opened.current()
+    rows = []
+    for key, value in labels.items():
+        place = (key, "", "") if isinstance(key, str) else key
+        rows.append((*place, value))
+    # Numbers come before dates, which are text.
     rows.sort(key=lambda row: (row[0], isinstance(row[1], str), row[1]))
-    show_columns({title: [row[at] for row in rows] for at, title in enumerate(("recording", "start", "end", "label"))})
-    counts = Counter(map(cell, labels.values()))
-    said = ", ".join(f"{n} {name}" for name, n in counts.most_common())
-    typer.echo(f"{len(labels)} label(s) in {store}{said and ': '}{said}")
+    titles = ("recording", "start", "end", "label")
+    show_columns({title: [row[place] for row in rows] for place, title in enumerate(titles)})
+    counts = Counter(map(cell, labels.values())).most_common()
+    of_each = ", ".join(f"{count} {name}" for name, count in counts)
+    typer.echo(f"{len(labels)} label(s) in {store}{of_each and ': '}{of_each}")
 
 
-@label.command("suggest")
+@command(label, "suggest")
 def suggest_windows(
     store: Store,
     vectors: VectorFile,
@@ -74,44 +82,49 @@ def suggest_windows(
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
     from dicot.use.labels.given import labels_of
+    from dicot.use.labels.names import window_name
     from dicot.use.labels.suggestion import suggest
     from dicot.use.labels.tables import read_labels
 
     known = _placed(vectors)
+    labels = None
     if not store.exists():
         typer.echo(f"There is no {store} yet: these are suggestions without any label.")
-    given = labels_of(vectors, known, store) if store.exists() and read_labels(store) else None
+    elif read_labels(store):
+        labels = labels_of(vectors, known, store)
     with naming(vectors):
-        rows = suggest(known.x, given, k)
-    names = [_window(known, row) for row in rows.tolist()]
+        rows = suggest(known.x, labels, k).tolist()
+    names = [window_name(known, row) for row in rows]
     columns = {name: values[rows] for name, values in known.columns().items() if name != "label"}
-    show_columns({"window": names, "row": rows.tolist(), **columns})
+    show_columns({"window": names, "row": rows, **columns})
     words = ["dicot", "label", "add", str(store), names[0], "LABEL", "--vectors", str(vectors)]
     typer.echo(f"Next: {shlex.join(words)}")
 
 
-@label.command()
+@command(label)
 def undo(
-    store: Store, n: Annotated[int, typer.Option("--number", "-n", min=1, help="How many to take back.")] = 1
+    store: Store,
+    n: Annotated[int, typer.Option("--number", "-n", min=1, help="How many to take back.")] = 1,
 ) -> None:
     """Take back what was labelled last, whoever did it; the history keeps it."""
+    from dicot.use.labels.names import key_name
     from dicot.use.labels.store import LabelStore
 
     if not store.exists():
         raise InputError(f"There is no label store at {store}. Name another file.")
-    with LabelStore(store) as kept:
-        changed = kept.undo(n)
+    with LabelStore(store) as labels:
+        changed = labels.undo(n)
     for key, value in changed.items():
-        typer.echo(f"{_said(key)}: {'no label' if value is None else cell(value)}")
+        typer.echo(f"{key_name(key)}: {'no label' if value is None else cell(value)}")
     if not changed:
         typer.echo(f"Nothing is left to take back in {store}.")
 
 
-@label.command("export")
+@command(label, "export")
 def export_labels(
     store: Store,
     out: Annotated[Path, typer.Option(help="A .csv, or a .json for Label Studio.")],
-    vectors: Annotated[Path | None, typer.Option(help="Vectors of recordings with dates, for UTC.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Vectors of recordings with dates, for times in UTC.")] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Write the labels of windows and ranges to a table, or as tasks of Label Studio."""
@@ -121,14 +134,17 @@ def export_labels(
     check_inputs("vectors", vectors)
     check_outputs(out, overwrite=overwrite, inputs=(store, vectors))
     begun = None if vectors is None else read_vectors(vectors).begun()
-    with LabelStore(store, read_only=True) as kept:
-        typer.echo(f"Wrote {kept.export(out, begun)} label(s) to {out}")
+    with LabelStore(store, read_only=True) as labels:
+        typer.echo(f"Wrote {labels.export(out, begun)} label(s) to {out}")
 
 
-@label.command("import")
+@command(label, "import")
 def import_labels(
     store: Store,
-    file: Annotated[Path, typer.Argument(help="A .csv with recording (or file), start, end and label, or a .json.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A .csv with recording (or file), start, end and label, or a .json."),
+    ],
     vectors: Annotated[
         Path | None,
         typer.Option(help="Vectors of the recordings, to check the labels by; default: those beside STORE."),
@@ -141,10 +157,9 @@ def import_labels(
     --vectors those beside STORE count, such as walks.npz beside walks.labels.sqlite. Times of a .json that are dates
     need vectors too.
     """
-    from dicot.use.labels.given import labels_of
+    from dicot.use.labels.given import check_labels_of
     from dicot.use.labels.store import LabelStore
     from dicot.use.labels.tables import read_labels
-    from dicot.use.labels.windows import check_recordings
 
     labelled = _vectors_beside(store) if vectors is None else vectors
     known = None if labelled is None else _placed(labelled)
@@ -152,37 +167,36 @@ def import_labels(
     if not labels:
         raise InputError(f"{file} holds no labels. Name another file.")
     if labelled is not None and known is not None:
-        recordings = known.places()[0].astype(str).tolist()
-        check_recordings(labels, file, recordings, labelled)
-        labels_of(labelled, known, file)
-    with LabelStore(store) as kept:
-        kept.set(list(labels), list(labels.values()), by or file.name)
-        typer.echo(f"Took {len(labels)} label(s) from {file}. {store} has {len(kept.current())} label(s).")
+        check_labels_of(labelled, known, file, labels)
+    with LabelStore(store) as opened:
+        opened.set(list(labels), list(labels.values()), by or file.name)
+        n_labels = len(opened.current())
+    typer.echo(f"Took {len(labels)} label(s) from {file}. {store} has {n_labels} label(s).")
     if labelled is not None:
         typer.echo(f"Their recordings and times were compared with {labelled}.")
-    else:
-        words = ["dicot", "label", "import", str(store), str(file), "--vectors", "v.parquet"]
-        typer.echo(
-            "Whether their recordings exist was not checked, because no vectors are named. To check them, name the "
-            f"vectors: {shlex.join(words)}"
-        )
+        return
+    words = ["dicot", "label", "import", str(store), str(file), "--vectors", "v.parquet"]
+    typer.echo(
+        "Whether their recordings exist was not checked, because no vectors are named. To check them, name the "
+        f"vectors: {shlex.join(words)}"
+    )
 
 
 def _vectors_beside(store: Path) -> Path | None:
     """Return the vectors to which a file of labels belongs by its name; None where that is not clear."""
     from dicot.store.vectors import SUFFIXES, read_vectors
 
-    ending = ".labels.sqlite"
-    if not store.name.endswith(ending):
+    if not store.name.endswith(BESIDE):
         return None
-    stem = store.name.removesuffix(ending)
-    beside = [path for suffix in SUFFIXES if (path := store.with_name(stem + suffix)).is_file()]
-    if len(beside) != 1 or not read_vectors(beside[0]).placed:
+    stem = store.name.removesuffix(BESIDE)
+    paths = [store.with_name(stem + suffix) for suffix in SUFFIXES]
+    there = [path for path in paths if path.is_file()]
+    if len(there) != 1 or not read_vectors(there[0]).placed:
         return None
-    return beside[0]
+    return there[0]
 
 
-@label.command("check")
+@command(label, "check")
 def check_labels(
     vectors: opt.VectorsArgument,
     labels: opt.Labels = None,
@@ -198,39 +212,24 @@ def check_labels(
     check_inputs("vectors", vectors)
     check_inputs("file", labels)
     check_outputs(out, overwrite=overwrite, inputs=(vectors, labels))
+    check_table(out)
 
-    import numpy as np
+    from dicot.store.vectors import read_vectors
+    from dicot.use.labels.doubtful import doubtful_labels
+    from dicot.use.labels.names import window_name
 
-    from dicot.data.labels import as_text
-    from dicot.store.vectors import TABLES, check_out, read_vectors, write_columns
-    from dicot.use.labels.doubt import Doubt, probably_wrong, too_few
-    from dicot.use.labels.given import labels_of
-
-    if out is not None:
-        check_out(out, TABLES)
     known = read_vectors(vectors, finite=True)
-    given = as_text(labels_of(vectors, known, labels))
-    given[given == "-1"] = ""
-    with naming(labels or vectors):
-        name, groups = known.held_together(2, given != "") or ("", None)
-        doubts = probably_wrong(known.x, given, groups)
-    rows = [doubt.row for doubt in doubts]
-    said = {title: [getattr(doubt, title) for doubt in doubts] for title in Doubt._fields[1:-1]}
-    said["near"] = [", ".join(f"{given[row]} ({_window(known, row)})" for row in doubt.near) for doubt in doubts]
-    if doubts:
-        shown = {"window": [_window(known, row) for row in rows], **said}
-        texts = {title: [v if isinstance(v, str) else f"{v:.3g}" for v in column] for title, column in shown.items()}
-        show_columns({title: column[:k] for title, column in texts.items()})
-    how = "by hiding labels" if groups is None else f"by hiding the labels of whole {name}s"
-    few, found = too_few(given), f"{len(doubts)} of {np.count_nonzero(given)} label(s) are probably wrong, {how}."
-    typer.echo(" ".join(filter(None, [found if doubts or not few else "", few])))
-    if out is not None:
-        about = {title: values[rows] for title, values in known.columns().items() if title != "label"}
-        write_columns(out, {"row": np.array(rows, int), **about, **{title: np.array(said[title]) for title in said}})
-        typer.echo(f"Wrote {out}")
+    doubtful = doubtful_labels(vectors, known, labels)
+    if doubtful.doubts:
+        shown: dict[str, list[str]] = {"window": [window_name(known, row) for row in doubtful.rows[:k]]}
+        for title, values in doubtful.columns().items():
+            shown[title] = [value if isinstance(value, str) else f"{value:.3g}" for value in values[:k]]
+        show_columns(shown)
+    typer.echo(doubtful.sentence())
+    write_table(out, doubtful.table())
 
 
-@label.command()
+@command(label)
 def agree(
     first: Annotated[Path, typer.Argument(help="The labels of one person.")],
     second: Annotated[Path, typer.Argument(help="The labels of another.")],
@@ -243,31 +242,25 @@ def agree(
 
     if vectors is not None:
         known = _placed(vectors)
-        found = agreement(*(labels_of(vectors, known, path) for path in (first, second)))
+        found = agreement(labels_of(vectors, known, first), labels_of(vectors, known, second))
     else:
-        one, two = read_labels(first), read_labels(second)
-        found = agreement(list(one.values()), [two.get(key) for key in one])
-    if pairs := [*found.disagreements]:
-        sides = {str(path): [pair[side] for pair in pairs] for side, path in enumerate((first, second))}
+        labels, others = read_labels(first), read_labels(second)
+        found = agreement(list(labels.values()), [others.get(key) for key in labels])
+    pairs = list(found.disagreements)
+    if pairs:
+        sides = {
+            str(first): [of_first for of_first, _ in pairs],
+            str(second): [of_second for _, of_second in pairs],
+        }
         show_columns({**sides, "windows": found.disagreements.values()})
     typer.echo(str(found))
 
 
-def _window(known: "Vectors", row: int) -> str:
-    """Name a window as `dicot label add` takes it."""
-    if known.recording is None or known.start is None or known.end is None:
-        return str(row)
-    return f"{known.recording[row]}@{cell((known.start[row] + known.end[row]) / 2)}"
-
-
 def _placed(path: Path) -> "Vectors":
+    """Read vectors that know their places."""
     from dicot.store.vectors import read_vectors
 
     known = read_vectors(path, finite=True)
     with naming(path):
         known.places()
     return known
-
-
-def _said(key: "Key") -> str:
-    return key if isinstance(key, str) else f"{key[0]}, {cell(key[1])} to {cell(key[2])} s"

@@ -1,7 +1,8 @@
 """dicot stream: windows, labels and vectors of samples while they are measured."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
@@ -15,6 +16,38 @@ if TYPE_CHECKING:
 HEAD_SUFFIX = ".safetensors"
 
 
+@final
+@dataclass(frozen=True)
+class WindowOptions:
+    """How samples are cut into windows."""
+
+    window: Annotated[
+        str | None,
+        typer.Option(help="Time steps, or a time such as 2.56s; default: MODEL's."),
+    ] = None
+    stride: Annotated[
+        str | None,
+        typer.Option(help="Time steps, a time, or a share; default: HEAD's, or 50%."),
+    ] = None
+    rate: Annotated[float | None, typer.Option(help="Time steps per second; default: MODEL's.")] = None
+
+
+@final
+@dataclass(frozen=True)
+class SampleOptions:
+    """Where samples come from, and how they are read."""
+
+    time: Annotated[
+        str,
+        typer.Option(help="The column of time stamps: seconds, or dates in ISO 8601."),
+    ] = "time"
+    connect: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Read from a socket in place of the standard input."),
+    ] = None
+    strict: Annotated[bool, typer.Option("--strict", help="End at the first line that cannot be used.")] = False
+
+
 def stream(
     model: Annotated[
         Path,
@@ -24,16 +57,10 @@ def stream(
             "`dicot classify --save`, which knows its model and the window.",
         ),
     ],
-    window: Annotated[str | None, typer.Option(help="Time steps, or a time such as 2.56s; default: MODEL's.")] = None,
-    stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: HEAD's, or 50%.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Time steps per second; default: MODEL's.")] = None,
-    time: Annotated[str, typer.Option(help="The column of time stamps: seconds, or dates in ISO 8601.")] = "time",
-    connect: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Read from a socket in place of the standard input.")
-    ] = None,
+    cutting: WindowOptions,
+    samples: SampleOptions,
     state: Annotated[Path | None, typer.Option(help="Go on from the state in this file, and keep it there.")] = None,
     vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Write the vector of each window.")] = True,
-    strict: Annotated[bool, typer.Option("--strict", help="End at the first line that cannot be used.")] = False,
 ) -> None:
     """Read samples as lines of a .csv, and write a line of JSON for each window as soon as its last sample is there.
 
@@ -46,17 +73,17 @@ def stream(
 
     check_model(in_box(model))
     try:
-        opened = _open(model, window, stride, rate, read_state(state))
-        lines = SampleLines(lines_of(connect), opened.channels, time)
+        opened = _open(model, cutting, read_state(state))
+        lines = SampleLines(lines_of(samples.connect), opened.channels, samples.time)
         if lines.left_out:
-            typer.echo(f"Not used, because the model has no such channel: {', '.join(lines.left_out)}", err=True)
+            _tell(f"Not used, because the model has no such channel: {', '.join(lines.left_out)}")
         counts = answer_lines(
             opened,
             lines,
             typer.echo,
-            lambda sentence: typer.echo(sentence, err=True),
+            _tell,
             with_vector=vectors,
-            strict=strict,
+            strict=samples.strict,
             state_file=state,
         )
     except InputError:
@@ -64,36 +91,24 @@ def stream(
     except ValueError as error:
         # edge.py stands alone and does not know dicot's own error.
         raise InputError(str(error)) from error
-    typer.echo(f"{counts.samples} samples, {counts.windows} windows, {counts.bad} lines left out.", err=True)
+    _tell(f"{counts.samples} samples, {counts.windows} windows, {counts.bad} lines left out.")
     if counts.bad:
         raise typer.Exit(exitcodes.PARTIAL)
 
 
-def _open(
-    path: Path, window: str | None, stride: str | None, rate: float | None, state: dict[str, Any] | None
-) -> "Stream":
+def _open(path: Path, cutting: WindowOptions, state: dict[str, Any] | None) -> "Stream":
     """Open a stream of a model; or of a classifier, by the model and the cutting that it knows."""
+    if path.suffix == HEAD_SUFFIX:
+        from dicot.use.predictions import SavedClassifier
+
+        classifier = SavedClassifier.load(path)
+        return classifier.stream(window=cutting.window, stride=cutting.stride, rate=cutting.rate, state=state)
     from dicot.model.stream import Stream
 
-    if path.suffix != HEAD_SUFFIX:
-        return Stream(path, window=window, stride=stride or "50%", rate=rate, state=state)
+    stride = cutting.stride or "50%"
+    return Stream(path, window=cutting.window, stride=stride, rate=cutting.rate, state=state)
 
-    from dicot.core.errors import naming
-    from dicot.model.head import Head
-    from dicot.store.vectors import MadeOf
-    from dicot.use.why import model_behind
 
-    head = Head.load(path)
-    with naming(path):
-        trained_on = None if head.source is None else MadeOf.from_dict(head.source)
-        model = model_behind(head.model, trained_on.at or None if trained_on else None)
-    if trained_on is None or trained_on.kind != "recordings":
-        return Stream(model, window=window, stride=stride or "50%", rate=rate, head=head, state=state)
-    return Stream(
-        model,
-        window=window or trained_on.n_times,
-        stride=stride or trained_on.stride or "50%",
-        rate=rate or trained_on.rate,
-        head=head,
-        state=state,
-    )
+def _tell(sentence: str) -> None:
+    """Show a sentence beside the lines of JSON, which a program reads."""
+    typer.echo(sentence, err=True)

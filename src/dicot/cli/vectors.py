@@ -8,7 +8,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.commands import command
 from dicot.cli.paths import check_inputs, check_outputs
-from dicot.core.errors import InputError, WrongCallError
+from dicot.core.errors import WrongCallError
 
 vectors = typer.Typer(no_args_is_help=True)
 
@@ -22,8 +22,14 @@ def root() -> None:
 def select(
     vectors: opt.VectorsArgument,
     out: Annotated[Path, typer.Option(help="The .parquet or .npz to write.")],
-    where: Annotated[list[str] | None, typer.Option(help="label=walk,run, label!=fall* or start>=60; repeat.")] = None,
-    rows: Annotated[Path | None, typer.Option(help="Only those of a .csv, such as an export of the explorer.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="label=walk,run, label!=fall* or start>=60; repeat: all hold."),
+    ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="Only the windows of a .csv, such as an export of the explorer."),
+    ] = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Write the windows of VECTORS that fulfil all conditions: by recording, group, label, start, end and so on.
@@ -33,23 +39,16 @@ def select(
     check_inputs("vectors", vectors)
     check_inputs("file", rows)
     check_outputs(out, overwrite=overwrite, inputs=(vectors, rows))
-
-    import numpy as np
-
-    from dicot.core.errors import naming
-    from dicot.store.subset import rows_in_table, rows_where, write_subset
-    from dicot.store.vectors import check_out, read_vectors
-
     if not where and rows is None:
         raise WrongCallError("Say which windows: --where label=walk, --where 'start>=60' or --rows windows.csv.")
+
+    from dicot.core.errors import naming
+    from dicot.store.subset import select_rows, write_subset
+    from dicot.store.vectors import check_out, read_vectors
+
     check_out(out)
     known = read_vectors(vectors)
     with naming(vectors):
-        tests = {one: rows_where(known, one) for one in where or ()}
-        tests |= {} if rows is None else {str(rows): rows_in_table(known, rows)}
-        chosen = np.logical_and.reduce([*tests.values()])
-        if not chosen.any():
-            said = ", ".join(f"{int(one.sum())} by {text!r}" for text, one in tests.items())
-            raise InputError(f"no window is left: of {len(known)} there are {said}. Leave a condition out.")
+        chosen = select_rows(known, where or (), rows)
     write_subset(out, known, chosen)
     typer.echo(f"Wrote {out}: {int(chosen.sum())} of {len(known)} windows")

@@ -1,6 +1,7 @@
 """Subsets of vectors: the rows that conditions or a table name, with the record of what they were made of."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,6 +22,20 @@ COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_
 DIGITS = 6  # of a second: times that differ by less are the same
 
 Chosen = NDArray[np.bool_]  # (N,)
+
+
+def select_rows(known: Vectors, conditions: Sequence[str], table: Path | None = None) -> Chosen:
+    """Tell which vectors fulfil all conditions and, where a table is given, are named there; none is an error."""
+    tests = {condition: rows_where(known, condition) for condition in conditions}
+    if table is not None:
+        tests[str(table)] = rows_in_table(known, table)
+    chosen = np.ones(len(known), bool)
+    for fulfilled in tests.values():
+        chosen &= fulfilled
+    if not chosen.any():
+        counts = ", ".join(f"{int(fulfilled.sum())} by {test!r}" for test, fulfilled in tests.items())
+        raise InputError(f"no window is left: of {len(known)} there are {counts}. Leave a condition out.")
+    return chosen
 
 
 def rows_where(known: Vectors, condition: str) -> Chosen:

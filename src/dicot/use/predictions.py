@@ -11,6 +11,7 @@ import pandas as pd
 from dicot.core.errors import InputError, naming
 from dicot.data.cases import Array
 from dicot.model.head import Head
+from dicot.model.stream import Stream
 from dicot.store.source import DataSource, Say, be_silent
 from dicot.store.vectors import COLUMNS, MadeOf, Vectors, read_vectors, write_vectors
 from dicot.use.embedfiles import embed_recordings_into
@@ -52,6 +53,22 @@ class SavedClassifier:
         if self.made.channels is not None:
             options["channels"] = list(self.made.channels)
         return options
+
+    def stream(
+        self,
+        *,
+        window: str | int | None = None,
+        stride: str | int | None = None,
+        rate: float | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> Stream:
+        """Open a stream that predicts labels; what nobody says of the windows is as when it was trained."""
+        made = self.made
+        if made is not None and made.kind == "recordings":
+            window = window or made.n_times
+            stride = stride or made.stride
+            rate = rate or made.rate
+        return Stream(self.model, window=window, stride=stride or "50%", rate=rate, head=self.head, state=state)
 
     def columns(self, x: Array) -> dict[str, Array]:
         """Return the most probable class of vectors (N, F), and the probability of each, p_CLASS."""

@@ -1,14 +1,16 @@
 """The labels of windows: from a file of labels, or else from the column that the vectors have."""
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 from dicot.core.errors import DicotWarning, InputError, naming
 from dicot.data.cases import Array
 from dicot.data.labels import labelled
 from dicot.store.vectors import Vectors
+from dicot.use.labels.store import Key, Label
 from dicot.use.labels.tables import read_labels
-from dicot.use.labels.windows import check_ranges, put_on_windows, why_on_none
+from dicot.use.labels.windows import check_ranges, check_recordings, put_on_windows, why_on_none
 
 
 def has_labels(vectors: Vectors) -> bool:
@@ -43,3 +45,10 @@ def labels_of(path: Path, vectors: Vectors, labels: Path | None) -> Array:
             raise InputError(f"{message} Name the vectors that were labelled.")
         warnings.warn(message, DicotWarning, stacklevel=2)
     return by_window
+
+
+def check_labels_of(path: Path, vectors: Vectors, file: Path, labels: Mapping[Key, Label]) -> None:
+    """Refuse labels of a file that are of recordings which vectors do not have; warn of those on no window."""
+    recordings = vectors.places()[0].astype(str).tolist()
+    check_recordings(labels, file, recordings, path)
+    labels_of(path, vectors, file)
