@@ -18,7 +18,8 @@ from pathlib import Path
 from bench.ledger import Ledger
 from dicot.core.errors import LostWorkerError
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.run import Record, Shelf, Site, fail, run_units
+from dicot.judge.evaluation.labelled import Shelf
+from dicot.judge.evaluation.scoring import Record, Site, record_failure, run_unit
 from dicot.judge.result import Result
 
 OnJob = Callable[[Job, str | None], None]  # is told of a job that was recorded, and why it failed
@@ -46,7 +47,7 @@ def execute(
             measured = [*others, *measured]
         shelf = Shelf()
         for unit in measured:
-            run_units((unit,), replace(site, alone=True), shelf, record)
+            run_unit(unit, replace(site, alone=True), shelf, record)
 
     if site.work is not None:
         with suppress(OSError):  # something is in it, or somebody else has removed it
@@ -105,7 +106,7 @@ def run_side_by_side(
                     scored = connection.recv()
                 except (EOFError, OSError):
                     del workers[connection]
-                    fail(worker.open_jobs.values(), worker.loss(), record)
+                    record_failure(worker.open_jobs.values(), worker.loss(), record, {})
                     if waiting:
                         start()
                     continue
@@ -140,7 +141,7 @@ def work(connection: Connection, site: Site) -> None:
     with suppress(EOFError):
         while True:
             connection.send(None)
-            run_units((connection.recv(),), site, shelf, answer)
+            run_unit(connection.recv(), site, shelf, answer)
 
 
 def end_with_parent() -> None:

@@ -9,7 +9,7 @@ from dicot.core.errors import DicotError, InputError, MissingDataError
 from dicot.core.progress import Bar
 from dicot.data.datasets import card, is_path
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, unique_jobs, units_of
-from dicot.judge.evaluation.run import load_labelled
+from dicot.judge.evaluation.labelled import load_labelled
 from dicot.judge.result import Result
 
 STATES = ("to run", "recorded", "failed", "no data", "unusable")

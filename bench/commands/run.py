@@ -151,7 +151,7 @@ def run_units(
     from bench.executor import execute, site_for
     from dicot.core.device import resolve_device
     from dicot.core.progress import Bar
-    from dicot.judge.evaluation.run import clear_finished
+    from dicot.judge.evaluation.scoring import clear_finished
 
     total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
     with Bar("bench", total) as bar:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.paper.mapfile import Maps, read_maps, write_maps
 from bench.paper.suites import MAPPED_BY
@@ -14,8 +15,8 @@ from dicot.core.errors import InputError
 from dicot.core.progress import Bar
 from dicot.data.datasets import card, is_path
 from dicot.judge.evaluation.jobs import Job, units_of
-from dicot.judge.evaluation.run import Embedded, Shelf, Site, run_units
-from dicot.judge.result import Result
+from dicot.judge.evaluation.labelled import Shelf
+from dicot.judge.evaluation.scoring import Fit, Site, embed_labelled, fit_unit
 from dicot.use.projection import tsne
 
 
@@ -44,24 +45,32 @@ def run_maps(
             if (old := getattr(maps, what)) != (new := getattr(fresh, what)):
                 raise InputError(f"{path} holds maps of {what} {old}, not {new}. Remove that file, or name another.")
     errors: list[str] = []
-
-    def failed(job: Job, results: Sequence[Result]) -> None:
-        errors.append(f"{job.contender.name}: {results[0].error}")
-
-    def project(given: Embedded) -> None:
-        nonlocal maps
-        name, made = given.jobs[0].contender.name, tsne(given.test.x, seed=seed)
-        points = {**maps.points, name: made.points.astype(np.float32)}
-        maps = replace(maps, points=points, titles={**maps.titles, name: made.title})
-        write_maps(path, maps)
-
     missing = units_of([job for job in jobs if job.contender.name not in maps.points])
     with Bar("maps", len(missing)) as bar:
         for done, unit in enumerate(missing):
             bar.update(done, str(unit.first))
-            run_units((unit,), site, shelf, failed, score=project)
+            name = unit.first.contender.name
+            fit = fit_unit(unit, site, shelf)
+            try:
+                points, title = _points(fit, shelf, seed)
+            except Exception as error:
+                errors.append(f"{name}: {type(error).__name__}: {error}")
+                continue
+            maps = replace(maps, points={**maps.points, name: points}, titles={**maps.titles, name: title})
+            write_maps(path, maps)
+            if fit.checkpoint is not None:
+                fit.checkpoint.remove()
     if errors:
         raise InputError(f"{path} lacks {len(errors)} maps. {'; '.join(errors)}.")
+
+
+def _points(fit: Fit, shelf: Shelf, seed: int) -> tuple[NDArray[np.float32], str]:
+    """The map of a contender's test cases, and what it is called."""
+    if isinstance(fit.outcome, Exception):
+        raise fit.outcome
+    embedded = embed_labelled(fit.outcome.model, shelf.get(fit.unit.first.target).split)
+    projection = tsne(embedded.test.x, seed=seed)
+    return projection.points.astype(np.float32), projection.title
 
 
 def _nothing_yet(job: Job, shelf: Shelf, steps: int | None) -> Maps:

@@ -13,7 +13,6 @@ from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.judge.evaluation import saved as saved_contender
 from dicot.model.embedding import embed, fit_composition, pooled_dim
-from dicot.model.estimator import fit_many
 from dicot.model.files import BESIDE
 from dicot.model.kernels import Bank, Contests
 from dicot.model.presets import grouped
@@ -167,13 +166,6 @@ def test_cases_that_do_not_differ_are_told_and_nothing_changes(waves):
     with pytest.raises(InputError, match="differ from each other"):
         made.fit(np.ones((5, 2, 32), np.float32))
     assert np.array_equal(made.transform(waves.x), before)
-    told = {}
-    fit_many(
-        [model(n_components=4), model()],
-        [(np.ones((5, 2, 32), np.float32), None), (waves.x, None)],
-        on_error=lambda number, error: told.update({number: error}),
-    )
-    assert told.keys() == {0}
 
 
 def test_other_lengths_and_few_time_steps(waves):

@@ -6,7 +6,7 @@ import torch
 from dicot.data import Windows
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.train import Checkpoint, Recipe, Step, TrainingRun, carry_out, pretrain_many
+from dicot.train import Checkpoint, Recipe, Step, TrainingRun, carry_out
 
 
 def run(name: str, waves: Windows, **more) -> TrainingRun:
@@ -43,7 +43,6 @@ def test_a_run_begun_anew_ends_with_the_same_bits_and_tells_each_step_once(name,
 def test_with_a_checkpoint_it_goes_on_from_there(tmp_path, waves):
     checkpoint, callback = Checkpoint(tmp_path / "run", 0), FailsOnce()
     undisturbed, disturbed = run("dicot", waves), run("dicot", waves, checkpoint=checkpoint, on_step=callback)
-    (expected,) = pretrain_many([undisturbed], device="cpu")
-    (history,) = pretrain_many([disturbed], device="cpu")
+    expected, history = carry_out(undisturbed, device="cpu"), carry_out(disturbed, device="cpu")
     assert history.loss == expected.loss and same(undisturbed, disturbed)
     assert checkpoint.resumed and callback.told == [1, 2, 3]

@@ -13,8 +13,9 @@ from bench.paper.suites import NOT_IN_PAPER
 from bench.paper.tables import newest
 from bench.report.frame import frame
 from dicot.core.errors import InputError
-from dicot.judge.evaluation.run import Embedded
+from dicot.judge.evaluation.scoring import Embedded, Fit, fit_unit
 from dicot.judge.protocols import Features
+from dicot.judge.protocols.network import Fitted
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 
@@ -23,12 +24,10 @@ QUICK = {"device": "cpu", "steps": 2}
 
 @pytest.mark.slow
 def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, monkeypatch):
-    def embedded(units, site, shelf, record, *, score):
-        test = Features(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3)
-        score(Embedded(units[0].jobs, test, test))
-
+    test = Features(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3)
     path = tmp_path / "maps.npz"
-    monkeypatch.setattr(bench_maps, "run_units", embedded)
+    monkeypatch.setattr(bench_maps, "fit_unit", lambda unit, site, shelf: Fit(unit, Fitted(None, 0.0), {}))
+    monkeypatch.setattr(bench_maps, "embed_labelled", lambda model, split: Embedded(test, test))
     run_maps(data, path, **QUICK)
     maps = read_maps(path)
     assert set(maps.points) == {*METHODS, *CONTROLS} - set(NOT_IN_PAPER)
@@ -49,10 +48,12 @@ def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, monkeypatch):
     before = read_maps(path)
     assert set(before.points) == {"random"}
     fitted = []
-    whole = bench_maps.run_units
-    monkeypatch.setattr(
-        bench_maps, "run_units", lambda units, *a, **k: (fitted.append(str(units[0])), whole(units, *a, **k))
-    )
+
+    def counted(unit, site, shelf):
+        fitted.append(str(unit))
+        return fit_unit(unit, site, shelf)
+
+    monkeypatch.setattr(bench_maps, "fit_unit", counted)
     run_maps(data, path, contenders=("dicot",), **QUICK)
     after = read_maps(path)
     assert set(after.points) == {"random", "dicot", "calibrated"} and len(fitted) == 2

@@ -14,7 +14,7 @@ from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import METHODS, build_method
 from dicot.nets.encoders import FCN
-from dicot.train import Checkpoint, Recipe, TrainingRun, pretrain, pretrain_many
+from dicot.train import Checkpoint, Recipe, pretrain
 
 
 class Items(Dataset):
@@ -64,10 +64,8 @@ def test_every_source_gives_the_same_weights(name, waves, tmp_path):
     assert_same(trained(name, Items(waves.x, waves.y), "streamed"), expected)
 
 
-def test_streamed_runs_side_by_side_and_a_checkpoint_of_another_source(waves, tmp_path):
+def test_a_run_goes_on_from_a_checkpoint_of_another_source(waves, tmp_path):
     expected = trained("dicot", waves)[0]
-    runs = [TrainingRun(method("dicot"), Items(waves.x), Recipe(7, 5), 3, batches="streamed") for _ in range(2)]
-    assert [history.loss for history in pretrain_many(runs, device="cpu")] == [expected] * 2
     checkpoint = Checkpoint(tmp_path / "run", 0)
     pretrain(method("dicot"), waves, Recipe(7, 5), seed=3, device="cpu", checkpoint=checkpoint)
     history = pretrain(method("dicot"), Items(waves.x), Recipe(7, 5), seed=3, device="cpu", checkpoint=checkpoint)

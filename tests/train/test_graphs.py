@@ -10,7 +10,7 @@ import torch
 from dicot.data import Windows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
+from dicot.train import Checkpoint, History, Recipe, Step, pretrain
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 
@@ -44,15 +44,6 @@ def test_two_runs_of_a_seed_are_equal_to_the_bit(waves):
     assert np.array_equal(losses("dicot", waves, "graphs", 100), losses("dicot", waves, "graphs", 100))
 
 
-def test_many_runs_end_as_they_do_alone(waves):
-    names = ["dicot", "tfc", "dicot", "tnc", "simmtm", "dicot", "tfc", "infots"]
-    runs = [TrainingRun(method(name, seed=seed), waves, Recipe(60, 8), seed) for seed, name in enumerate(names)]
-    together = pretrain_many(runs, device="cuda", at_once=4)
-    for seed, (name, history) in enumerate(zip(names, together, strict=True)):
-        alone = pretrain(method(name, seed=seed), waves, Recipe(60, 8), seed=seed, device="cuda")
-        assert history.loss == alone.loss, name
-
-
 # Memory: two views of long cases, so that a step takes far more than what every run takes.
 
 
@@ -78,22 +69,18 @@ def long_cases() -> Windows:
     return Windows(np.random.default_rng(0).standard_normal((64, 2, 600), dtype=np.float32))
 
 
-def view_run(seed: int, cases: Windows, k=(2, 10), steps: int = 60) -> TrainingRun:
-    torch.manual_seed(seed)
-    return TrainingRun(build_method("dicot", InceptionTime(2, dim=128), {"k": k}), cases, Recipe(steps, 32), seed)
+def trained(cases: Windows, batch_size: int = 32) -> History:
+    torch.manual_seed(0)
+    run = build_method("dicot", InceptionTime(2, dim=128), {"k": (2, 10)})
+    return pretrain(run, cases, Recipe(15, batch_size), seed=0, device="cuda")
 
 
-def alone(seed: int, cases: Windows, steps: int = 60) -> History:
-    run = view_run(seed, cases, steps=steps)
-    return pretrain(run.method, cases, run.recipe, seed=seed, device="cuda")
-
-
-def taken(seed: int, cases: Windows, steps: int = 60) -> int:
-    """Bytes that a run takes alone."""
+def taken(cases: Windows) -> int:
+    """Bytes that a run takes."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_reserved()
-    alone(seed, cases, steps)
+    trained(cases)
     return torch.cuda.max_memory_reserved() - before
 
 
@@ -107,38 +94,21 @@ def leave(n_bytes: float) -> None:
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + n_bytes) / total_memory())
 
 
-def test_six_runs_share_the_memory_of_three_and_end_as_alone(two_views, long_cases, caplog):
-    expected = [alone(seed, long_cases).loss for seed in range(6)]
-    leave(3 * taken(0, long_cases))
-    found = pretrain_many([view_run(seed, long_cases) for seed in range(6)], device="cuda")
-    assert [history.loss for history in found] == expected
-    assert not caplog.records, "nobody found too little"
-
-
-@pytest.mark.parametrize(("share", "steps"), [(2.5, 60), (0.7, 15)])  # fewer at once; op by op
-def test_where_memory_does_not_suffice_runs_end_all_the_same(share, steps, two_views, long_cases, caplog, monkeypatch):
-    """Of 15 steps some run op by op, beside what the graphs hold."""
-    expected = [alone(seed, long_cases, steps).loss for seed in range(6)]
-    leave(share * taken(0, long_cases, steps))
+def test_where_memory_does_not_suffice_for_graphs_a_run_ends_op_by_op(two_views, long_cases, caplog, monkeypatch):
+    expected = trained(long_cases).loss
+    leave(0.7 * taken(long_cases))
     # Nobody says how little there is.
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (total_memory(), total_memory()))
     monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)
-    found = pretrain_many([view_run(seed, long_cases, steps=steps) for seed in range(6)], device="cuda")
+    found = trained(long_cases).loss
     assert "does not suffice" in caplog.text
-    for history, losses in zip(found, expected, strict=True):
-        if share > 1:
-            assert history.loss == losses
-        np.testing.assert_allclose(history.loss[:6], losses[:6], rtol=1e-3)
+    np.testing.assert_allclose(found[:6], expected[:6], rtol=1e-3)
 
 
-def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases, waves):
+def test_a_run_that_fits_in_no_way_says_so(two_views, long_cases):
     leave(2**29)
-    runs = [TrainingRun(method("dicot", seed=0), waves, Recipe(20, 8), 0), view_run(0, long_cases)]
-    runs[1].recipe = Recipe(20, 64)
-    told: dict[int, Exception] = {}
-    histories = pretrain_many(runs, device="cuda", on_error=told.__setitem__)
-    assert list(told) == [1] and isinstance(told[1], MemoryError)
-    assert len(histories[0]) == 20
+    with pytest.raises(MemoryError, match="not even op by op"):
+        trained(long_cases, batch_size=64)
 
 
 # Batches that are streamed, and optimisers of the caller's choice.

@@ -263,3 +263,15 @@ def test_a_group_is_trained_at_its_share_of_the_rate(waves):
     method.param_groups = lambda: [{"params": [first], "rate": 0.25}, {"params": rest}]
     history = pretrain(method, waves, Recipe(5, 8), seed=0, device="cpu", optimiser=partial(Watched, lr=1.0))
     assert seen == [[0.25 * rate, rate] for rate in history.lr]
+
+
+def test_without_a_gpu_graphs_fall_back_with_a_reason(waves, caplog):
+    def history(**settings) -> History:
+        torch.manual_seed(0)
+        method = build_method("dicot", InceptionTime(waves.n_channels, dim=16), {})
+        return pretrain(method, waves, Recipe(4, 8), seed=0, device="cpu", **settings)
+
+    with caplog.at_level("WARNING", "dicot"):
+        fallen_back = history(stepper="graphs")
+    assert "need a GPU" in caplog.text
+    assert fallen_back.loss == history(stepper="eager").loss == history().loss

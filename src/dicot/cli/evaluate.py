@@ -369,7 +369,7 @@ def _write_vectors(
 ) -> None:
     """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
     from dicot.data.datasets import is_path
-    from dicot.judge.evaluation.run import cases_for
+    from dicot.judge.evaluation.scoring import cases_for
     from dicot.model.files import model_hash
     from dicot.store.embedding import embed_recordings
     from dicot.store.vectors import MadeOf, write_vectors

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,6 @@ from dicot.model.vector.composition import Composition
 from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
-from dicot.train.many import AT_ONCE, pretrain_many
 from dicot.train.recipe import FAMILIES, Recipe, schedule_name
 from dicot.train.record import Checkpoint, History, OnStep, callbacks, is_over
 
@@ -424,53 +422,3 @@ def data_card(method: str | type[Method], train: Cases, fingerprint: str) -> dic
     kind = find_method(method)
     labels = label_fingerprint(train.labels()) if kind is not None and kind.needs_labels else ""
     return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}
-
-
-def fit_many(
-    models: Sequence[TimeSeriesEmbedder],
-    data: Sequence[tuple[Any, Any]],
-    *,
-    checkpoints: Sequence[Checkpoint | None] | None = None,
-    at_once: int = AT_ONCE,
-    on_fit: Callable[[int], None] = lambda number: None,
-    on_error: Callable[[int, Exception], None] | None = None,
-) -> None:
-    """Fit each model on its (X, y) as its own `fit` would, on a GPU several of them `at_once`.
-
-    `on_fit` is told the number of a model as soon as it is fitted, `on_error` that of a model whose fit failed, and
-    why; the others go on. Without it the first failure is raised. The seconds of a history are the model's own share.
-    """
-    if len({model.device for model in models}) > 1:
-        raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
-    fits: dict[int, _Fit] = {}
-
-    @contextmanager
-    def telling(number: int) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            if on_error is None:
-                raise
-            on_error(number, error)
-            fits.pop(number, None)
-
-    def finish(number: int, history: History) -> None:
-        with telling(number):
-            models[number]._finish(fits[number], history)
-        if number in fits:
-            on_fit(number)
-
-    for number, model in enumerate(models):
-        with telling(number):
-            fits[number] = model._start(*data[number], checkpoints[number] if checkpoints else None)
-    runs = {number: fit.run for number, fit in fits.items() if fit.run is not None}
-    for number in [number for number in fits if number not in runs]:
-        finish(number, History())
-    numbers = list(runs)
-    pretrain_many(
-        list(runs.values()),
-        device=models[0].device if models else "cpu",
-        at_once=at_once,
-        on_run=lambda position, history: finish(numbers[position], history),
-        on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
-    )

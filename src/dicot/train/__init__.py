@@ -9,7 +9,6 @@ _HOMES = {
     **dict.fromkeys(("Recipe", "lr_at", "paper_recipe"), "dicot.train.recipe"),
     **dict.fromkeys(("TrainingRun", "carry_out", "pretrain"), "dicot.train.loop"),
     "join_ranks": "dicot.core.processes.ranks",
-    "pretrain_many": "dicot.train.many",
 }
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -16,17 +16,15 @@ from torch import Tensor
 from dicot.core import __version__
 from dicot.core.device import float32_arithmetic, out_of_memory, release_memory, resolve_device, said_memory
 from dicot.core.errors import DeviceMemoryError
-from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
+from dicot.core.processes.ranks import Ranks, current_ranks
 from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
 from dicot.methods import Method
 from dicot.nets.encoders.division import LEAST, check_divisible, divided
 from dicot.train.batches import (
-    AHEAD,
     OwnDraws,
     as_training_set,
-    is_streamed,
     open_batches,
     plan_generator,
     seed_prepare,
@@ -68,13 +66,6 @@ class TrainingRun:
     @property
     def dtype(self) -> torch.dtype:
         return DTYPES[self.recipe.precision]
-
-    def size(self, device: torch.device) -> tuple[int, int]:
-        """What its memory depends on: bytes of the data on the device, and time steps of a batch."""
-        batch_size = min(self.recipe.batch_size, len(self.train))
-        n_cases = AHEAD * batch_size if is_streamed(self.train, self.batches, device, self.dtype) else len(self.train)
-        per_case = self.train.n_channels * self.train.n_times * self.dtype.itemsize
-        return n_cases * per_case, batch_size * self.train.n_times
 
     def build_optimiser(self, device: torch.device) -> torch.optim.Optimizer:
         """Make the run's own optimiser, or fused AdamW.
@@ -161,14 +152,8 @@ def carry_out(run: TrainingRun, *, device: str | torch.device = "auto", stepper:
     reporter = Reporter(run.on_step if ranks.is_first else None, run.recipe.steps)
     with OwnDraws(device), arithmetic, own_stream(device), interrupts:
         # What ranks exchange is no part of a CUDA graph.
-        steps = persistent(run, device, "eager" if ranks.several else stepper, reporter, ranks=ranks)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                history: History = end.value
-                return history
-            interrupts.deliver()
+        steppers = ("eager",) if ranks.several else tuple(dict.fromkeys((stepper, "eager")))
+        return _persistent(run, device, steppers, reporter, ranks, interrupts)
 
 
 def own_stream(device: torch.device) -> Any:
@@ -180,42 +165,42 @@ def own_stream(device: torch.device) -> Any:
     return torch.cuda.stream(stream)
 
 
-def persistent(
+def _persistent(
     run: TrainingRun,
     device: torch.device,
-    stepper: str,
+    steppers: Sequence[str],
     reporter: Reporter,
-    alone: Callable[[], bool] = lambda: True,
-    ranks: Ranks = ALONE,
-) -> Generator[None, None, History]:
-    """`training`, begun anew op by op where the memory does not suffice for a run that is `alone`.
-
-    Beside others the error is raised, with the method as it was at the start: others may end and free their memory.
-    """
+    ranks: Ranks,
+    interrupts: DelayedInterrupts,
+) -> History:
+    """`training`, begun anew op by op where the memory does not suffice."""
     start = {name: value.detach().to("cpu", copy=True) for name, value in run.method.state_dict().items()}
-    for way in dict.fromkeys((stepper, "eager")):
+    for stepper in steppers:
         try:
-            return (yield from training(run, device, way, reporter, ranks))
+            return training(run, device, stepper, reporter, ranks, interrupts)
         except RuntimeError as error:  # torch.OutOfMemoryError is one
             if not out_of_memory(error):
                 raise
             traceback.clear_frames(error.__traceback__)  # an error that somebody keeps would keep their tensors
             _restore(run.method, start)
-            if not alone():
-                raise
-            log.warning("memory does not suffice for the run with the stepper %r: %s", way, str(error).splitlines()[0])
+            reason = str(error).splitlines()[0]
+            log.warning("memory does not suffice for the run with the stepper %r: %s", stepper, reason)
         release_memory(device)
     raise DeviceMemoryError(
         f"Batches of {min(run.recipe.batch_size, len(run.train))} cases of {run.train.n_times} time steps do not fit "
-        f"into {said_memory(device)}, not even without other runs and op by op. Lower batch_size, or "
-        "use shorter windows."
+        f"into {said_memory(device)}, not even op by op. Lower batch_size, or use shorter windows."
     )
 
 
 def training(
-    run: TrainingRun, device: torch.device, stepper: str, reporter: Reporter, ranks: Ranks
-) -> Generator[None, None, History]:
-    """The run itself. It pauses after each step, so that other runs can take turns with it.
+    run: TrainingRun,
+    device: torch.device,
+    stepper: str,
+    reporter: Reporter,
+    ranks: Ranks,
+    interrupts: DelayedInterrupts,
+) -> History:
+    """The run itself.
 
     Random state, precision and stream of the device are those of the caller. Every one of several ranks goes through
     it with the whole batch: what they divide among them is the work of the encoder.
@@ -250,7 +235,7 @@ def training(
             method.after_step(batch, (step + 1) / recipe.steps)
             if record.note(loss, rate):
                 break
-            yield
+            interrupts.deliver()
     method.eval()
     return record.history
 

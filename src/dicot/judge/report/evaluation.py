@@ -15,7 +15,7 @@ from dicot.core.storage import write_atomic
 from dicot.data import Split
 from dicot.data.collection import labelled_cases
 from dicot.judge.evaluation import Evaluation
-from dicot.judge.evaluation.run import embed_labelled
+from dicot.judge.evaluation.scoring import embed_labelled
 from dicot.judge.protocols import Features, every_protocol
 from dicot.judge.protocols.base import Labels, stratified_cap
 from dicot.judge.protocols.embeddings import fit_linear
