@@ -56,7 +56,7 @@ def events(
         check_plot(shown.plot, judging.data)
 
     from dicot.judge.report.windows import WindowsPage
-    from dicot.use.likeevents import find_events
+    from dicot.use.eventsearch import find_events
 
     windows = judging.read(vectors)
     found = find_events(label, windows, normal.labels, alarms=normal.alarms, known_only=normal.known_only)

@@ -55,17 +55,26 @@ def inspect(
     is_written = toml is not None and _write(toml, survey)
     _show(survey.problems())
 
-    # Whoever writes a dicot.toml for channels that go by device goes on with it.
-    if survey.join is None or is_written:
-        command = survey.next_command(reading.texts, is_written=is_written)
-    else:
-        command = survey.command_to_join(reading.texts)
-        command += ["--write"] if write else []
-        command += ["--overwrite"] if overwrite else []
+    command = _next_command(survey, reading, is_written, write, overwrite)
     if command:
         typer.echo(f"Next: {shlex.join(command)}")
     if not survey.is_sound:
         raise typer.Exit(exitcodes.ERROR)
+
+
+def _next_command(
+    survey: "Survey", reading: opt.ReadingOptions, is_written: bool, write: bool, overwrite: bool
+) -> list[str]:
+    """Return the words of the command that comes next; none where nothing can be read."""
+    # Whoever writes a dicot.toml for channels that go by device goes on with it.
+    if survey.join is None or is_written:
+        return survey.next_command(reading.texts, is_written=is_written)
+    words = survey.command_to_join(reading.texts)
+    if write:
+        words.append("--write")
+    if overwrite:
+        words.append("--overwrite")
+    return words
 
 
 def _toml_to_write(recordings: list[str], overwrite: bool) -> Path:

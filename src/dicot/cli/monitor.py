@@ -14,6 +14,8 @@ from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
+    from dicot.judge.report.page import Summary
+    from dicot.judge.report.windows import WindowsPage
     from dicot.use.monitoring import Comparison
     from dicot.use.sides import ExchangedUnit, Sides
 
@@ -63,6 +65,7 @@ def monitor(
     check_plot(out, series.data, "--out")
 
     from dicot.judge.report.drift import columns_of
+    from dicot.judge.report.page import Summary
     from dicot.use.sides import ExchangedUnit, Sides
 
     sides = Sides.read(reference, new)
@@ -80,7 +83,10 @@ def monitor(
     changes = sides.changes(found, classes, series.data if top else "")
     for sentence in (*sentences, *changes):
         typer.echo(sentence)
-    _write_page(out, found, sides, sentences, changes, table, series, top)
+    explore = shlex.join(["dicot", "explore", str(new)])
+    summary = Summary("What has changed most", changes, table, (explore,))
+    page = _page(found, sides, sentences, summary, top)
+    write_page(out, page, new, sides.new.vectors, series)
 
     if found.alarms() and not doubt:
         raise typer.Exit(CHANGE_FOUND)
@@ -99,34 +105,19 @@ def _verdict(found: "Comparison", sides: "Sides", unit: "ExchangedUnit", short_b
     return [*sentences, doubt] if doubt else sentences
 
 
-def _write_page(
-    out: Path,
-    found: "Comparison",
-    sides: "Sides",
-    sentences: list[str],
-    changes: list[str],
-    table: dict[str, list[str]],
-    series: opt.SeriesOptions,
-    top: int,
-) -> None:
+def _page(found: "Comparison", sides: "Sides", sentences: list[str], summary: "Summary", top: int) -> "WindowsPage":
     """Draw what has changed, and the new windows that lie farthest from the reference."""
     from dicot.judge.report.drift import drift_figure
-    from dicot.judge.report.page import Summary
     from dicot.judge.report.windows import WindowsPage
 
     old, new = sides.reference, sides.new
-    rows = sides.farthest(found, top)
-    facts = {row: {"p": f"{found.outlier_p[row]:.3f}", "distance": f"{found.distance[row]:.3f}"} for row in rows}
+    facts = {}
+    for row in sides.farthest(found, top):
+        p, distance = found.outlier_p[row], found.distance[row]
+        facts[row] = {"p": f"{p:.3f}", "distance": f"{distance:.3f}"}
     counts = f"Reference: {old.path}, {len(old.vectors)} windows. New: {new.path}, {len(new.vectors)} windows."
     lead = [*sentences, counts]
-    if rows:
+    if facts:
         lead.append("Below: the new windows that lie farthest from the reference.")
-    explore = shlex.join(["dicot", "explore", str(new.path)])
-    page = WindowsPage(
-        f"{new.path.name} against {old.path.name}",
-        lead,
-        facts,
-        figure=drift_figure(found),
-        summary=Summary("What has changed most", changes, table, (explore,)),
-    )
-    write_page(out, page, new.path, new.vectors, series)
+    title = f"{new.path.name} against {old.path.name}"
+    return WindowsPage(title, lead, facts, figure=drift_figure(found), summary=summary)

@@ -94,13 +94,9 @@ def sort_settings(
     is in no group is refused.
     """
     values = {name: value_of(name, text) for name, text in texts.items()}
-    groups = {
-        "own": own,
-        "reading": reading,
-        "encoder": ENCODER if of_model else (),
-        "features": FEATURES if of_model else (),
-        "recipe": RECIPE if of_model else (),
-    }
+    groups = {"own": own, "reading": reading, "encoder": (), "features": (), "recipe": ()}
+    if of_model:
+        groups |= {"encoder": ENCODER, "features": FEATURES, "recipe": RECIPE}
     sorted_values: dict[str, dict[str, Any]] = {}
     for group, names in groups.items():
         sorted_values[group] = {name: values.pop(name) for name in names if name in values}

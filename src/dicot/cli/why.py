@@ -1,7 +1,6 @@
 """dicot why: which channel and which stretch of time made a window what it is."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, final
 
 import typer
@@ -13,6 +12,7 @@ from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
     from dicot.data.cases import Array
+    from dicot.judge.report.windows import WindowsPage
     from dicot.store.vectors import Vectors
     from dicot.use.explained import ExplainedWindow
 
@@ -78,7 +78,8 @@ def why(
     if labels is not None:
         facts |= _show_nearest(known, row, labels, near)
     if plot is not None:
-        _write_page(plot, window, vectors, known, row, explained, facts, data)
+        page = _page(window, row, explained, facts)
+        write_page(plot, page, vectors, known, opt.SeriesOptions(data, strict=True))
 
 
 def _show(explained: "ExplainedWindow") -> None:
@@ -112,18 +113,8 @@ def _show_nearest(known: "Vectors", row: int, labels: "Array", near: "Array") ->
     return {other: {"label": str(labels[other]), "distance": text} for other, text in pairs}
 
 
-def _write_page(
-    plot: Path,
-    window: str,
-    vectors: Path,
-    known: "Vectors",
-    row: int,
-    explained: "ExplainedWindow",
-    facts: Facts,
-    data: str | None,
-) -> None:
+def _page(window: str, row: int, explained: "ExplainedWindow", facts: Facts) -> "WindowsPage":
     from dicot.judge.report.windows import WindowsPage
 
     lead = f"What makes the {explained.why.target}: the darker a stretch, the more it adds. Red ones take away from it."
-    page = WindowsPage(f"Why {window}", [lead], facts, marked=[row], shades={row: explained.shades})
-    write_page(plot, page, vectors, known, opt.SeriesOptions(data, strict=True))
+    return WindowsPage(f"Why {window}", [lead], facts, marked=[row], shades={row: explained.shades})
