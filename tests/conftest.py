@@ -1,14 +1,26 @@
 """What many tests need: small unlabelled data."""
 
 import signal
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dicot.data import Windows
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import hatch_build
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure() -> None:
+    """Compile the C code where it is missing or older than its source, as an editable install does."""
+    if not hatch_build.is_current() and hatch_build.find_compiler() is not None:
+        hatch_build.compile_all()
 
 
 def make_waves() -> Windows:

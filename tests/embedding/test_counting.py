@@ -8,7 +8,7 @@ from dicot.core.device import host_threads
 from dicot.model import kernels
 from dicot.model.kernels import Bank, Contests
 
-compiled = pytest.mark.skipif(kernels.C.library is None, reason="there is no C compiler here")
+compiled = pytest.mark.skipif(kernels.C.library is None, reason="there is no C code here")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 SHAPES = [(1, 1), (3, 5), (1, 9), (2, 36), (6, 128), (9, 33), (12, 50), (70, 40), (1, 1501)]
 

@@ -3,13 +3,9 @@
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from dicot.core.errors import InputError
 from dicot.nets.encoders import ENCODERS, Encoder, build_encoder
-from dicot.nets.encoders.base import same_margins
-from dicot.nets.encoders.inception.convolution import joined
-from dicot.nets.encoders.inception.frozen import Dense, Direct, Scratch, Spectral
 
 LENGTHS = [1, 2, 12, 13, 64, 65, 200]
 
@@ -50,20 +46,6 @@ def test_in_half_precision_two_digits_remain(n_times):
     torch.testing.assert_close(found.float(), expected, atol=0.03 * float(expected.abs().max()), rtol=0)
     dead = (expected == 0).double().mean()
     assert abs((found == 0).double().mean() - dead) < 0.03, "ReLU's zeros are zeros"
-
-
-@pytest.mark.parametrize("kind", [Spectral, Dense, Direct])
-@pytest.mark.parametrize("n_times", LENGTHS)
-def test_filter_bank_equals_padded_convolutions(kind, n_times):
-    torch.manual_seed(n_times)
-    kernels = [torch.randn(3, 4, n_taps, dtype=torch.float64) for n_taps in (10, 20, 7, 40)]
-    bias, v = torch.randn(12, dtype=torch.float64), torch.randn(n_times, 5, 4, dtype=torch.float64)
-    x = v.permute(1, 2, 0)
-    outputs = [F.conv1d(F.pad(x, same_margins(w.shape[2]), mode="replicate"), w) for w in kernels]
-    expected = torch.cat(outputs, dim=1).permute(2, 0, 1) + bias
-    bank = Direct(joined(kernels), bias, v) if kind is Direct else kind(joined(kernels), bias, n_times, v)
-    y = bank(v, Scratch(v))
-    torch.testing.assert_close(y if bank.bias is None else y + bank.bias, expected, atol=1e-11, rtol=0)
 
 
 def test_features_are_the_callers_and_weights_those_of_that_moment():

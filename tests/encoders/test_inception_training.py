@@ -1,4 +1,4 @@
-"""The training pass by hand against autograd through the definition, and its convolutions against plain sums."""
+"""The pass of training against autograd through the definition, and its convolutions against plain sums."""
 
 import copy
 
@@ -57,8 +57,7 @@ def by_definition(encoder: InceptionTime, x: torch.Tensor) -> torch.Tensor:
 def test_pass_equals_the_definition(n_times, joined, monkeypatch):
     """Features, gradients and running statistics; ties in the pooling included, since half of what it reads is 0."""
     if joined:  # as on a GPU
-        usual = definition._groups
-        monkeypatch.setattr(definition, "_groups", lambda module, _: usual(module, torch.device("cuda")))
+        monkeypatch.setattr(definition, "grouped", lambda kernels, device: [kernels])
         monkeypatch.setattr(convolution, "transforms", with_both_forms)
     torch.manual_seed(n_times)
     expected = InceptionTime(2, dim=16).double().train()

@@ -43,7 +43,7 @@ def test_channels_without_spread_are_nothing_on_both_paths(values):
     torch.testing.assert_close(*both(trained(1), x), atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.skipif(C.library is None, reason="no C compiler")
+@pytest.mark.skipif(C.library is None, reason="there is no C code here")
 @pytest.mark.parametrize("n_times", [128, 500, 1200])
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_a_case_has_the_same_bits_in_any_company(n_times, n_threads):

@@ -35,6 +35,7 @@ from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError, WrongCallError
+from dicot.core.native import MISSING, is_built
 from dicot.core.processes.launcher import find_place, is_launched
 from dicot.core.storage import cannot_use, check_platform
 
@@ -101,6 +102,8 @@ app.add_typer(vectors, name="vectors")
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dicot {__version__}")
+        if not is_built():
+            typer.echo(MISSING)
         raise typer.Exit
 
 

@@ -12,15 +12,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.core.errors import InputError
-from dicot.core.machine_code import KernelFile
 from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.settings import Limit, one_of
 from dicot.nets.encoders import Encoder
 
 # The (BT)^2 similarities are held in square tiles of at most so many: one forwards, two backwards, 16 MiB in float32.
 MAX_ENTRIES = 2**22
-CUDA = KernelFile("dicot.methods", "catt.cu", {"far_sums": "PiiiPP", "add_sums": "PPiiiiPP", "far_weights": "PiiiPP"})
-ROWS, COLUMNS = 64, 512  # of a tile that a block of far_sums adds up, as in catt.cu
 ZERO_NORM = 1e-12
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
 SHARPEST = 1 / 40  # temperature down to which exp(1 / tau), sums of it and their inverses are ordinary float32 numbers
@@ -35,9 +32,10 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, temperature: float, max_entries: int) -> Tensor:
-        sums, scaled, add = u.new_zeros(len(u)), u / temperature, _add_sums_on_gpu if _served(u) else _add_sums
+        sums = u.new_zeros(len(u))
+        scaled = u / temperature
         for rows, columns in _tiles(len(u), max_entries):
-            add(scaled[rows] @ u[columns].T, rows, columns, sums)
+            _add_sums(scaled[rows] @ u[columns].T, rows, columns, sums)
         ctx.save_for_backward(u)
         ctx.settings = temperature, max_entries
         return sums
@@ -46,10 +44,9 @@ class _Sums(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (u,), (temperature, max_entries) = ctx.saved_tensors, ctx.settings
-        grad_u, scaled, grad = torch.zeros_like(u), u / temperature, grad.contiguous()
-        weigh = _weigh_on_gpu if _served(u) else _weigh
+        grad_u, scaled = torch.zeros_like(u), u / temperature
         for rows, columns in _tiles(len(u), max_entries):
-            weight = weigh(scaled[rows] @ u[columns].T, rows, columns, grad)
+            weight = _weigh(scaled[rows] @ u[columns].T, rows, columns, grad)
             grad_u[rows].addmm_(weight, u[columns])
             if rows != columns:
                 grad_u[columns].addmm_(weight.T, u[rows])
@@ -94,27 +91,6 @@ def _add_sums(tile: Tensor, rows: slice, columns: slice, sums: Tensor) -> None:
 def _weigh(tile: Tensor, rows: slice, columns: slice, grad: Tensor) -> Tensor:
     """E times the gradient of the sums that it is in, those of both its time steps."""
     return (grad[rows, None] + grad[columns]).mul_(_far_exponentials(tile, rows, columns))
-
-
-def _served(u: Tensor) -> bool:
-    """Whether CUDA does these two: it reads a tile once, where PyTorch takes five passes and six."""
-    return u.is_cuda and u.dtype == torch.float32 and CUDA.on(u.device) is not None
-
-
-def _add_sums_on_gpu(tile: Tensor, rows: slice, columns: slice, sums: Tensor) -> None:
-    (n_rows, n_columns), band = tile.shape, rows.start - columns.start
-    over, down = math.ceil(n_columns / COLUMNS), math.ceil(n_rows / ROWS)
-    of_rows, of_columns = tile.new_empty(over, n_rows), tile.new_empty(down, n_columns)
-    CUDA.launch("far_sums", tile.device, (over, down, 1), (32, 8, 1), tile, *tile.shape, band, of_rows, of_columns)
-    wanted = n_columns if rows != columns else 0
-    grid, parts = (math.ceil((n_rows + wanted) / 256), 1, 1), (of_rows, of_columns, over, down, n_rows, wanted)
-    CUDA.launch("add_sums", tile.device, grid, (256, 1, 1), *parts, sums[rows], sums[columns])
-
-
-def _weigh_on_gpu(tile: Tensor, rows: slice, columns: slice, grad: Tensor) -> Tensor:
-    grid, band = (math.ceil(tile.shape[1] / 1024), math.ceil(tile.shape[0] / 4), 1), rows.start - columns.start
-    CUDA.launch("far_weights", tile.device, grid, (256, 1, 1), tile, *tile.shape, band, grad[rows], grad[columns])
-    return tile
 
 
 def _negatives(rest: Tensor, pair: Tensor, boundary: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,8 +2,8 @@
 
 Features that count time steps would turn a difference in the last bit into one of 1/T, and matrix products are rounded
 in another way by every library and processor. So cases are put on a grid on which every sum of products is exact in
-float64: then all ways to compute it come to the same bits. For float32 there are functions in C (kernels.c) and CUDA
-(kernels.cu), which never write a convolution to memory; PyTorch's operators do the work where these cannot be compiled.
+float64: then all ways to compute it come to the same bits. On a CPU there are functions in C for float32 (kernels.c),
+which never write a convolution to memory. Elsewhere PyTorch's operators do the work.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +18,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.core.machine_code import CFile, KernelFile, Size
+from dicot.core.native import NativeLibrary
 from dicot.data.cases import Collection
 from dicot.nets.encoders.base import larger
 
-C = CFile("dicot.model", "kernels.c")
-CUDA = KernelFile("dicot.model", "kernels.cu", {"shares": "PiiiPiPPiPiPiPP", "contests": "PPiiiiPPiPiPPP"})
-WARP, WARPS = 32, 8  # of a block
+C = NativeLibrary("model/kernels.c")
 N_TAPS = 9
 REACH = N_TAPS // 2  # taps on either side of the middle
 WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first
@@ -119,23 +117,13 @@ def channel_lists(channels: Tensor) -> ChannelLists:
 
 
 def _is_compiled(x: Tensor) -> bool:
-    """Tell whether there are functions in C or CUDA for such cases (B, C, T)."""
-    if x.dtype != torch.float32:
-        return False
-    return CUDA.on(x.device) is not None if x.is_cuda else x.device.type == "cpu" and C.library is not None
-
-
-def _largest(x: Tensor) -> Tensor:
-    return x.abs().amax(dim=(1, 2))
+    """Tell whether there are functions in C for such cases (B, C, T)."""
+    return x.dtype == torch.float32 and x.device.type == "cpu" and C.library is not None
 
 
 def _nothing(x: Tensor) -> Tensor:
     """Return what a kernel may give for a constant, (B, C, T) -> (B,)."""
     return NOTHING * x.abs().amax(dim=2).sum(dim=1)
-
-
-def _warps(count: int) -> tuple[Size, Size]:
-    return (-(-count // WARPS), 1, 1), (WARP, WARPS, 1)
 
 
 def kernels() -> Tensor:
@@ -233,19 +221,26 @@ class Bank(nn.Module):
         return torch.cat(shares, dim=1)
 
     def _counted(self, x: Tensor) -> Tensor:
-        """Do the same in C or CUDA."""
+        """Do the same in C."""
+        _, n_channels, n_times = x.shape
         n_dilations, n_kernels, most = self._lists.own.shape
-        x, total = x.contiguous(), self.biases.shape[1]
-        out = x.new_empty(len(x), total * n_kernels)
-        if not x.is_cuda:
-            own = (self._layout, self._lists.own, most, self.taps, self.biases)
-            C.call("shares", x, *x.shape, n_dilations, *own, total, out)
-            return out
-        CUDA.launch(
-            "shares", x.device, *_warps(len(x) * n_dilations * n_kernels), x, *x.shape, self._layout, n_dilations,
-            *self._lists, most, self.taps, n_kernels, self.biases, total, _largest(x), out,
-        )  # fmt: skip
-        return out
+        n_biases = self.biases.shape[1]
+        shares = x.new_empty(len(x), n_biases * n_kernels)
+        C.call(
+            "shares",
+            x.contiguous(),
+            shares,
+            n_channels,
+            n_times,
+            n_dilations,
+            self._layout,
+            self._lists.own,
+            most,
+            self.taps,
+            self.biases,
+            n_biases,
+        )
+        return shares
 
     @cached_property
     def _layout(self) -> Tensor:
@@ -396,20 +391,25 @@ class Contests(nn.Module):
         return torch.stack(outcomes, dim=1)  # (B, D, 2, 8 G)
 
     def _counted(self, x: Tensor) -> Tensor:
-        """Do the same in C or CUDA."""
+        """Do the same in C."""
+        _, n_channels, n_times = x.shape
         n_dilations, _, n_groups, most = self._lists.own.shape
-        x, out = x.contiguous(), x.new_empty(len(x), self.n_features)
-        if not x.is_cuda:
-            C.call("contests", x, *x.shape, n_dilations, n_groups, *self._lists, most, self.taps, NOTHING, out)
-            return out
-        both = (x, x.diff(dim=2))
-        largest = torch.stack([_largest(values) for values in both])
-        nothing = torch.stack([_nothing(on_grid(values)) for values in both])
-        CUDA.launch(
-            "contests", x.device, *_warps(len(x) * n_dilations * 2 * n_groups), *both, *x.shape, n_dilations,
-            *self._lists, most, self.taps, n_groups, largest, nothing, out,
-        )  # fmt: skip
-        return out
+        outcomes = x.new_empty(len(x), self.n_features)
+        C.call(
+            "contests",
+            x.contiguous(),
+            outcomes,
+            n_channels,
+            n_times,
+            n_dilations,
+            n_groups,
+            self._lists.own,
+            self._lists.often,
+            most,
+            self.taps,
+            NOTHING,
+        )
+        return outcomes
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Contests":

@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.core.machine_code import CFile
+from dicot.core.native import NativeLibrary
 from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded, home_of
 
-C = CFile("dicot.nets.encoders", "universal.c")
+C = NativeLibrary("nets/encoders/universal.c")
 TILE = 48  # channels of a tile there, on any processor
 POINTS = (256, 512)  # that a channel is brought to: the first that are not fewer than its time steps, or else the last
 STRETCHES = 4  # of a case with more time steps than that
@@ -149,10 +149,20 @@ class _Compiled:
         self.constants = torch.tensor([NO_SPREAD, NO_CHANGE, FLOOR, FAINT, LIFT])
 
     def __call__(self, x: Tensor) -> Tensor:
-        n_rows, n_times = x.shape[0] * x.shape[1], x.shape[2]
-        out = x.new_empty(n_rows, self.n)
-        own = (self.weights, self.widths, self.padded, self.constants)
-        C.call("vectors", x.contiguous(), n_rows, n_times, points_of(n_times), *own, out)
+        rows = x.contiguous().flatten(0, 1)  # (B C, T)
+        n_times = rows.shape[1]
+        out = x.new_empty(len(rows), self.n)
+        C.call(
+            "vectors",
+            rows,
+            out,
+            n_times,
+            points_of(n_times),
+            self.weights,
+            self.widths,
+            self.padded,
+            self.constants,
+        )
         return out
 
 

@@ -1,17 +1,13 @@
-"""Length-preserving convolutions of the training pass, with edges repeated, as matrix products.
+"""Convolution of cases (T, B, C) that keeps their length and repeats their edges, as matrix products.
 
-Time comes first, (T, B, C). Very short cases go through one dense map: with edges repeated, a kernel that is longer
-than the case reaches every time step from every other one, and most taps fall on the two ends. With the taps that read
-the same time step added up, T products per output are left.
+Very short cases go through one dense map: with edges repeated, a kernel that is longer than the case reaches every time
+step from every other one, and most taps fall on the two ends. With the taps that read the same time step added up, T
+products per output are left.
 
 Longer cases go by the convolution theorem. The product of two spectra takes P / 2 + 1 small matrix products per segment
 of P time steps, where a convolution takes one per tap. With kernels of 10, 20 and 40 taps that is about a third of the
 arithmetic. Every Fourier transform along time is one product with a fixed matrix, and the edges that replicate padding
 repeats are part of that matrix.
-
-MKL takes the many small products of all frequencies in one call. Without it, as on ARM, PyTorch hands them one by one
-to a library that is made for large ones. It takes up to ten times as long as the arithmetic does, and its threads wait
-for each other. There products.c does the work, where each thread has its own part.
 """
 
 import math
@@ -22,119 +18,69 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from dicot.core.machine_code import CFile
 from dicot.nets.encoders.base import same_margins
 
 R = TypeVar("R")
-C = CFile("dicot.nets.encoders.inception", "products.c")
-COLUMNS = 32  # widths are multiples of it: whole tiles in products.c on any processor
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
 SHORTEST_SEGMENT = 100  # where a number of segments is looked for that divides the case
 _collectors: list[list[object]] = []
 
 
-def convolve(v: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Convolve (T, B, C) with kernels (O, C, n), each with its n -> (T, B, sum of O), and what the gradient needs."""
-    taps = joined(weights)
-    compute = _dense_forward if _is_short(len(v), len(taps)) else _spectral_forward
-    return compute(v, taps, same_margins(len(taps))[0])
+class Convolution(torch.autograd.Function):
+    """Convolve (T, B, C) with kernels (O, C, n), each with its own n -> (T, B, sum of O)."""
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor, *kernels: Tensor) -> Tensor:
+        taps = joined(kernels)
+        left = same_margins(len(taps))[0]
+        compute = _dense_forward if _is_short(len(v), len(taps)) else _spectral_forward
+        y, saved = compute(v, taps, left)
+        ctx.save_for_backward(*saved)
+        ctx.n_taps, ctx.left, ctx.kernels = len(taps), left, [kernel.shape for kernel in kernels]
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, ...]:
+        compute = _dense_backward if _is_short(len(dy), ctx.n_taps) else _spectral_backward
+        dv, dtaps = compute(dy.contiguous(), ctx.saved_tensors, ctx.n_taps, ctx.left)
+        return dv, *(part.permute(2, 1, 0) for part in _parts(dtaps, ctx.kernels))
 
 
-def convolve_backward(dy: Tensor, saved: tuple[Tensor, ...], weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Return the gradients of v and of the kernels."""
-    longest = max(weight.shape[2] for weight in weights)
-    compute = _dense_backward if _is_short(len(dy), longest) else _spectral_backward
-    dv, dtaps = compute(dy, saved, longest, same_margins(longest)[0])
-    return dv, [part.permute(2, 1, 0) for part in _parts(dtaps, weights)]
+def convolve(v: Tensor, kernels: Sequence[Tensor]) -> Tensor:
+    """Convolve (T, B, C) with kernels (O, C, n), each with its own n -> (T, B, sum of O)."""
+    y: Tensor = Convolution.apply(v, *kernels)  # type: ignore[no-untyped-call]
+    return y
 
 
 def _is_short(n_times: int, n_taps: int) -> bool:
-    """Choose by arithmetic: per output a dense map takes T products, the spectral form about 4 (T + n) / T."""
+    """Choose by arithmetic: a dense map takes T products per output, the spectral form 4 (T + n) / T or so."""
     return n_times**2 <= 3 * (n_times + n_taps - 1)
 
 
-def joined(weights: Sequence[Tensor]) -> Tensor:
+def joined(kernels: Sequence[Tensor]) -> Tensor:
     """Join kernels (O, C, n) of several lengths into taps (longest n, C, sum of O) that read the same time steps."""
-    if len(weights) == 1:
-        return weights[0].permute(2, 1, 0)
-    shape = max(weight.shape[2] for weight in weights), weights[0].shape[1], sum(len(weight) for weight in weights)
-    taps = weights[0].new_zeros(shape)
-    for part, weight in zip(_parts(taps, weights), weights, strict=True):
-        part.copy_(weight.permute(2, 1, 0))
+    if len(kernels) == 1:
+        return kernels[0].permute(2, 1, 0)
+    n_taps = max(kernel.shape[2] for kernel in kernels)
+    n_out = sum(len(kernel) for kernel in kernels)
+    taps = kernels[0].new_zeros(n_taps, kernels[0].shape[1], n_out)
+    for part, kernel in zip(_parts(taps, [kernel.shape for kernel in kernels]), kernels, strict=True):
+        part.copy_(kernel.permute(2, 1, 0))
     return taps
 
 
-def _parts(taps: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+def _parts(taps: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
     """View each kernel among the joined taps: the shorter ones read the middle of what the longest one reads."""
-    parts, column = [], 0
-    for weight in weights:
-        n_out, _, n_taps = weight.shape
+    parts = []
+    column = 0
+    for n_out, _, n_taps in shapes:
         start = same_margins(len(taps))[0] - same_margins(n_taps)[0]
         parts.append(taps[start : start + n_taps, :, column : column + n_out])
         column += n_out
     return parts
-
-
-def serve(like: Tensor, *widths: int) -> bool:
-    """Say whether products.c multiplies matrices of this kind, whose results have these numbers of columns."""
-    fit = like.device.type == "cpu" and like.dtype == torch.float32 and not any(width % COLUMNS for width in widths)
-    return fit and not torch.backends.mkl.is_available() and C.library is not None  # type: ignore[no-untyped-call]
-
-
-def mm(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Multiply (m, k) by (k, n), and add bias (n,)."""
-    if torch.get_num_threads() > 1 and serve(a, b.shape[1]):
-        return _product(a[None], b[None], a.new_empty(1, len(a), b.shape[1]), bias)[0]
-    return a @ b if bias is None else torch.addmm(bias, a, b)
-
-
-def addmm_(c: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add the product of (m, k) and (k, n) to c."""
-    if torch.get_num_threads() > 1 and serve(a, b.shape[1]):
-        _product(a[None], b[None], c[None], add=True)
-    else:
-        c.addmm_(a, b)
-
-
-def bmm(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply each of (i, m, k) by each of (i, k, n)."""
-    if not serve(a, b.shape[2]):
-        return torch.bmm(a, b)
-    return _product(a, b, a.new_empty(*a.shape[:2], b.shape[2]))
-
-
-def summed_bmm(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply each of (i, m, k) by each of (i, k, n), and add them up -> (m, n)."""
-    if not serve(a, b.shape[2]):
-        return torch.bmm(a, b).sum(dim=0)
-    return _product(a, b, a.new_empty(1, a.shape[1], b.shape[2]))[0]
-
-
-def _product(a: Tensor, b: Tensor, c: Tensor, bias: Tensor | None = None, add: bool = False) -> Tensor:
-    """Multiply items; where c has one for several, they are added up."""
-    (n_items, m, depth), n = a.shape, b.shape[2]
-    # Matrices of which neither rows nor columns lie in one piece, as one column of several does, are copied.
-    a, b = (items if 1 in items.stride()[1:] else items.contiguous() for items in (a, b))
-    strided = [number for x in (a, b) for number in (x.data_ptr(), x.stride(1), x.stride(2), x.stride(0))]
-    C.call("product", *strided, bias, add, c, m * n if len(c) == n_items else 0, n_items, m, n, depth)
-    return c
-
-
-def multiply(spectrum: Tensor, kernel: Tensor) -> Tensor:
-    """Multiply (f, 2, n, C) by the conjugate of kernel (2, f, C, O) -> (f, 2, n, O); 2 is real and imaginary part."""
-    n_freq, _, n_rows, width = spectrum.shape
-    product = spectrum.new_empty(n_freq, 2, n_rows, kernel.shape[-1])
-    C.call("multiply", spectrum, kernel, product, n_freq, n_rows, width, kernel.shape[-1])
-    return product
-
-
-def multiply_backward(dproduct: Tensor, spectrum: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients of both."""
-    dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
-    sizes = len(spectrum), *spectrum.shape[2:], kernel.shape[-1]
-    C.call("multiply_backward", dproduct, spectrum, kernel, dspectrum, dkernel, *sizes)
-    return dspectrum, dkernel
 
 
 def constant(most: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -202,9 +148,9 @@ def _dense_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Te
     """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what the gradient needs."""
     n_times, n_cases, width = v.shape
     fold = folding(n_times, len(taps), left, v.dtype, v.device)
-    dense = mm(fold, taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
+    dense = (fold @ taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
     rows = v.transpose(0, 1).reshape(n_cases, -1)  # (B, (s, C))
-    return bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
+    return torch.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
 
 
 def _dense_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
@@ -212,9 +158,9 @@ def _dense_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: in
     rows, dense = saved
     n_times, n_cases, n_out = dy.shape
     fold = folding(n_times, n_taps, left, dy.dtype, dy.device)
-    drows = summed_bmm(dy, dense.transpose(1, 2))
-    ddense = bmm(rows.T.expand(n_times, -1, -1), dy)
-    dtaps = mm(fold.T, ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
+    drows = torch.bmm(dy, dense.transpose(1, 2)).sum(dim=0)
+    ddense = torch.bmm(rows.T.expand(n_times, -1, -1), dy)
+    dtaps = (fold.T @ ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
     return drows.view(n_cases, n_times, -1).transpose(0, 1).contiguous(), dtaps
 
 
@@ -225,7 +171,7 @@ class Transforms(NamedTuple):
     source: Tensor | None  # (P * segments,) the time step that each input reads
     sent: Tensor | None  # (S * segments,) the time step that each output is
     order: Tensor | None  # (T,) the output that is each time step
-    analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im) per frequency; on a GPU also as (Im, -Re), 4 f
+    analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im); on a GPU also as (Im, -Re), 4 f
     kernel: Tensor  # (taps, 2 f): the real part of the taps' spectrum, then its imaginary part
     synthesis: Tensor  # (S, 2 f): from (Re, Im) per frequency back to the S outputs of a segment
 
@@ -234,10 +180,11 @@ class Transforms(NamedTuple):
         return self.kernel.shape[1] // 2
 
 
-def fourier(period: int, n_outputs: int, device: torch.device | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return exp(-i angle) as real and imaginary part (f, P), and the way back from (Re, Im) to n_outputs, (S, 2 f)."""
-    position = torch.arange(period, device=device)
-    angle = (position[: period // 2 + 1].unsqueeze(1) * position % period).double() * (2 * math.pi / period)
+def fourier(period: int, n_outputs: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return exp(-i angle) as real and imaginary part (f, P), and the way back from (Re, Im), (n_outputs, 2 f)."""
+    position = torch.arange(period)
+    frequency = position[: period // 2 + 1].unsqueeze(1)
+    angle = (frequency * position % period).double() * (2 * math.pi / period)
     real, imag = angle.cos(), -angle.sin()
     mirrored = torch.full_like(real[:, :1], 2)  # a frequency and its mirror image
     mirrored[0] = 1
@@ -252,9 +199,10 @@ def interleaved(a: Tensor, b: Tensor) -> Tensor:
 
 
 @constant(most=512)
-def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Transforms:
+def transforms(
+    n_times: int, n_taps: int, left: int, n_segments: int, dtype: torch.dtype, device: torch.device
+) -> Transforms:
     """Make the matrices for y[t] = sum_j w[j] v[t + j - left]; an index outside 0 .. T - 1 reads the nearest end."""
-    n_segments = _segments(n_times)
     n_outputs = math.ceil(n_times / n_segments)
     period = n_outputs + n_taps - 1
     period += (2, 1, 0, 0)[period % 4]  # an even number of frequencies: matrix units read four values at a time
@@ -271,39 +219,49 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
     if device.type == "cuda":  # a few more products for fewer passes over memory
         analysis = torch.cat([analysis, interleaved(v_imag, -v_real)])
     kernel = torch.cat([real, imag])[:, :n_taps]
-    parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis))
+    matrices = [matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis)]
     if n_segments == 1:
-        return Transforms(None, None, None, *parts)
+        return Transforms(None, None, None, *matrices)
     sent = torch.arange(n_segments * n_outputs).view(n_segments, n_outputs).T.flatten()
-    return Transforms(*(rows.to(device) for rows in (source.flatten(), sent, sent.argsort()[:n_times])), *parts)
+    indices = [source.flatten(), sent, sent.argsort()[:n_times]]
+    return Transforms(*(index.to(device) for index in indices), *matrices)
 
 
-def _segments(n_times: int) -> int:
-    """Return into how many segments a case is cut: if possible a number that divides it, so that nothing is padded."""
+def _transforms_for(like: Tensor, n_taps: int, left: int) -> Transforms:
+    """Return the matrices for `like` (T, B, ...), in equal segments where a number of them divides the case."""
+    n_times = len(like)
     fewest = math.ceil(n_times / LONGEST_SEGMENT)
     near = range(fewest, max(fewest, n_times // SHORTEST_SEGMENT) + 1)
-    return next((number for number in near if n_times % number == 0), fewest)
+    n_segments = next((number for number in near if n_times % number == 0), fewest)
+    return transforms(n_times, n_taps, left, n_segments, like.dtype, like.device)
 
 
 def _spectral_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what the gradient needs."""
+    fixed = _transforms_for(v, len(taps), left)
+    kernel = spectra(taps, fixed)
+    y, spectrum = filtered(v, kernel, fixed)
+    return y, (spectrum, kernel)
+
+
+def spectra(taps: Tensor, fixed: Transforms) -> Tensor:
+    """Transform taps (n, C, O) -> (2, f, C, O): real parts, then imaginary ones."""
+    n_taps, width, n_out = taps.shape
+    return (fixed.kernel.T @ taps.reshape(n_taps, -1)).view(2, fixed.n_frequencies, width, n_out)
+
+
+def filtered(v: Tensor, kernel: Tensor, fixed: Transforms) -> tuple[Tensor, Tensor]:
+    """Convolve (T, B, C) by the kernels' spectra -> (T, B, O), and the spectrum of v."""
     n_times, n_cases, width = v.shape
-    fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
-    n_freq = fixed.n_frequencies
-    segmented = v if fixed.source is None else v.index_select(0, fixed.source)
-    segmented = segmented.view(len(fixed.analysis), -1)
-    kernel = mm(fixed.kernel.T, taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
-    if serve(v, width, taps.shape[2]):
-        spectrum = mm(fixed.analysis.T, segmented).view(n_freq, 2, -1, width)
-        product = multiply(spectrum, kernel)
-    else:
-        # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
-        spectrum = _both_forms(fixed, segmented).view(2, n_freq, -1, width)
-        product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
-    y = mm(fixed.synthesis, product.view(2 * n_freq, -1))
+    _, n_freq, _, n_out = kernel.shape
+    segments = v if fixed.source is None else v.index_select(0, fixed.source)
+    spectrum = _both_forms(fixed, segments.reshape(len(fixed.analysis), -1)).view(2, n_freq, -1, width)
+    # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W.
+    product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 segments B, O)
+    y = fixed.synthesis @ product.view(2 * n_freq, -1)
     if fixed.order is not None:  # rows are fetched, which is faster than a transposed copy
-        y = y.view(-1, n_cases * taps.shape[2]).index_select(0, fixed.order)
-    return y.view(n_times, n_cases, -1), (spectrum, kernel)
+        y = y.view(-1, n_cases * n_out).index_select(0, fixed.order)
+    return y.view(n_times, n_cases, n_out), spectrum
 
 
 def _spectral_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
@@ -311,25 +269,21 @@ def _spectral_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left:
     spectrum, kernel = saved
     n_times, n_cases, n_out = dy.shape
     width = spectrum.shape[-1]
-    fixed = transforms(n_times, n_taps, left, dy.dtype, dy.device)
+    fixed = _transforms_for(dy, n_taps, left)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     if fixed.sent is not None:
         missing = len(fixed.sent) - n_times
         padded = torch.cat([dy, dy.new_zeros(missing, n_cases, n_out)]) if missing else dy
         dy = padded.reshape(-1, n_cases * n_out).index_select(0, fixed.sent)
-    dproduct = mm(fixed.synthesis.T, dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
-    if serve(spectrum, width, n_out):
-        dspectrum, dkernel = multiply_backward(dproduct, spectrum, kernel)
-        dv = mm(fixed.analysis, dspectrum.view(2 * n_freq, -1))
-    else:
-        dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
-        for part in range(2):
-            torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
-            torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
-        dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
+    dproduct = (fixed.synthesis.T @ dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
+    dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
+    for part in range(2):
+        torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
+        torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
+    dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
     if fixed.source is not None:
         dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
-    dtaps = mm(fixed.kernel, dkernel.view(2 * n_freq, -1))
+    dtaps = fixed.kernel @ dkernel.view(2 * n_freq, -1)
     return dv.view(n_times, n_cases, width), dtaps.view(n_taps, width, n_out)
 
 
