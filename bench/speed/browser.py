@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dicot.explorer.kept import Overview
 from dicot.explorer.labelling import HandLabels
 from dicot.explorer.page import load_assets
-from dicot.explorer.server import create_app, listen
+from dicot.explorer.routes import create_app
+from dicot.explorer.server import listen
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.series import CaseSeries, series_of
 from dicot.store.vectors import Vectors

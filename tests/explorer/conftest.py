@@ -68,7 +68,7 @@ def workspace(folder: Path) -> ExplorerWorkspace:
 def client_of(workspace: ExplorerWorkspace, **headers: str) -> Any:
     """A client as the page is one; other headers in place of its own."""
     testclient = pytest.importorskip("fastapi.testclient", reason="fastapi and httpx are not installed")
-    from dicot.explorer.server import create_app
+    from dicot.explorer.routes import create_app
 
     app = create_app(workspace, TOKEN, PORT, page_files())
     own = {"X-Dicot-Token": TOKEN, **headers}

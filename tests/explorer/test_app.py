@@ -11,7 +11,7 @@ import pytest
 
 from dicot import LabelStore
 from dicot.core.errors import InputError
-from dicot.explorer.server import LARGEST_BODY
+from dicot.explorer.guard import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
 from dicot.store.embedding import embed_recordings
 from dicot.store.vectors import read_vectors, write_vectors
@@ -252,7 +252,7 @@ def test_no_more_of_a_large_body_is_read_than_is_allowed(workspace: ExplorerWork
     """As a server hands it on, chunk by chunk, with or without a length that it announces."""
     import asyncio
 
-    from dicot.explorer.server import create_app
+    from dicot.explorer.routes import create_app
 
     app = create_app(workspace, TOKEN, PORT, {})
     length = [(b"content-length", b"10")] if announced else [(b"transfer-encoding", b"chunked")]

@@ -51,50 +51,72 @@ class Overview:
 
 def _keys(known: Vectors) -> NDArray[np.uint64]:
     """Return a number for each window by its vector, its place and what it belongs together with."""
-    together = known.held_together(3)  # of which the outlier scores depend
-    told = [*(known.places() if known.placed else ()), *(() if together is None else (as_text(together[1]),))]
-    texts = [repr(row) for row in zip(*(one.tolist() for one in told), strict=True)] or [""] * len(known)
-    out = np.empty(len(known), np.uint64)
+    columns = list(known.places()) if known.placed else []
+    together = known.held_together(3)  # the outlier scores depend on it
+    if together is not None:
+        columns.append(as_text(together[1]))
+    texts = [""] * len(known)
+    if columns:
+        texts = [repr(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    keys = np.empty(len(known), np.uint64)
     for rows in pieces((len(known), 1, known.x.shape[1])):
         for row, values in enumerate(known.x[rows], rows.start):
-            whole = hashlib.blake2b(np.ascontiguousarray(values, "<f4").tobytes() + texts[row].encode(), digest_size=8)
-            out[row] = int.from_bytes(whole.digest(), "little")
+            content = np.ascontiguousarray(values, "<f4").tobytes() + texts[row].encode()
+            digest = hashlib.blake2b(content, digest_size=8).digest()
+            keys[row] = int.from_bytes(digest, "little")
         release(known.x[rows])
-    return out
+    return keys
 
 
 def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str = "tsne") -> Overview:
     """Read what an earlier start kept beside the vectors at `path`, or make it and keep it: "tsne" or "umap"."""
-    place, keys = path.with_name(f"{path.stem}.explorer-{kind}.npz"), _keys(known)
+    place = path.with_name(f"{path.stem}.explorer-{kind}.npz")
+    keys = _keys(known)
     count = n_clusters(len(known), n_classes)
-    made = _read(place)
-    same = made is not None and np.array_equal(made.key, keys)
-    if made is not None and not same:
-        made = _grown(made, known, keys)
-    if made is not None:
-        later = len(known) - np.count_nonzero(made.own)
-        said = f"; {later} window(s) that were appended are placed between the nearest others" * bool(later)
-        say(f"Map: {made.title}{said}; from {place}")
-        if later > MANY * len(known):
-            say(f"Warning: New kinds of windows may not stand apart. To make the map anew, remove {place}.")
-        if n_classes > 1 and made.n_clusters != count:
-            made = replace(made, cluster=clusters(known.x, count), n_clusters=count)
-        elif same:
-            return made
+    overview = _read(place)
+    is_same = overview is not None and np.array_equal(overview.key, keys)
+    if overview is not None and not is_same:
+        overview = _grown(overview, known, keys)
+    if overview is None:
+        overview = _make(known, keys, count, say, kind)
     else:
-        say(f"Making the map of {len(known):,} windows. This is done once: the map is kept beside the vectors.")
-        points, title = _map(known.x, kind)
-        say(f"Map: {title}")
-        of_all = (outlier_scores(known), keys, np.ones(len(known), bool))
-        made = Overview(points, title, clusters(known.x, count), count, *of_all)
-    facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
+        _say_what_was_read(overview, place, say)
+        has_other_clusters = n_classes > 1 and overview.n_clusters != count
+        if has_other_clusters:
+            overview = replace(overview, cluster=clusters(known.x, count), n_clusters=count)
+        elif is_same:
+            return overview
+    _keep(overview, place, say)
+    return overview
+
+
+def _make(known: Vectors, keys: NDArray[np.uint64], count: int, say: Say, kind: str) -> Overview:
+    say(f"Making the map of {len(known):,} windows. This is done once: the map is kept beside the vectors.")
+    points, title = _map(known.x, kind)
+    say(f"Map: {title}")
+    own = np.ones(len(known), bool)
+    return Overview(points, title, clusters(known.x, count), count, outlier_scores(known), keys, own)
+
+
+def _say_what_was_read(overview: Overview, place: Path, say: Say) -> None:
+    n_later = int(np.count_nonzero(~overview.own))
+    appended = ""
+    if n_later:
+        appended = f"; {n_later} window(s) that were appended are placed between the nearest others"
+    say(f"Map: {overview.title}{appended}; from {place}")
+    if n_later > MANY * len(overview.own):
+        say(f"Warning: New kinds of windows may not stand apart. To make the map anew, remove {place}.")
+
+
+def _keep(overview: Overview, place: Path, say: Say) -> None:
+    arrays = {name: value for name, value in vars(overview).items() if value is not None}
+    facts: dict[str, Any] = {"format": np.array(FORMAT), **arrays}
     try:
         with atomic_file(place) as file:
             np.savez(file, **facts)
         say(f"Wrote {place}: the next start reads it.")
     except OutputError as error:  # the folder may be read-only, and the map is there all the same
         say(f"Warning: the map is not kept, and will be made again at the next start. {error}")
-    return made
 
 
 def _grown(old: Overview, known: Vectors, keys: NDArray[np.uint64]) -> Overview | None:
@@ -103,16 +125,18 @@ def _grown(old: Overview, known: Vectors, keys: NDArray[np.uint64]) -> Overview 
     Points and clusters of the others stay. A new window lies between the three nearest that the map was made with, in
     the cluster of the nearest. Outlier scores are computed anew: each compares a window with all others.
     """
-    at = {key: row for row, key in enumerate(old.key.tolist())}
-    rows = np.array([at.get(key, -1) for key in keys.tolist()])
-    there, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    old_rows = {key: row for row, key in enumerate(old.key.tolist())}
+    rows = np.array([old_rows.get(key, -1) for key in keys.tolist()])
+    present, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     own = np.zeros(len(known), bool)
-    own[there] = old.own[rows[there]]
+    own[present] = old.own[rows[present]]
     marks = np.flatnonzero(own)
-    if 2 * len(there) < len(old.key) or len(marks) < projection.MIN_CASES:
+    if 2 * len(present) < len(old.key) or len(marks) < projection.MIN_CASES:
         return None
-    points, cluster = np.empty((len(known), 2), np.float32), np.empty(len(known), np.int32)
-    points[there], cluster[there] = old.points[rows[there]], old.cluster[rows[there]]
+    points = np.empty((len(known), 2), np.float32)
+    cluster = np.empty(len(known), np.int32)
+    points[present] = old.points[rows[present]]
+    cluster[present] = old.cluster[rows[present]]
     if len(new):
         z = projection.principal_components(known.x, seed=SEED)
         points[new], nearest = projection.place(z, marks, points[marks], new)
@@ -169,12 +193,20 @@ def _read(place: Path) -> Overview | None:
     """Read what was kept; None where there is no such file, or another one: it is made again then."""
     try:
         arrays = load_npz(place)
-        sound, n = str(arrays.pop("format")) == FORMAT, len(arrays["points"])
-        plain: dict[str, Any] = {name: arrays[name].item() for name in ("title", "n_clusters")}
-        made = Overview(**{"outlier": None, **arrays, **plain})
-        shapes = {one.shape for one in (made.cluster, made.outlier, made.key, made.own) if one is not None}
-        sound = sound and made.points.shape == (n, 2) and shapes == {(n,)} and made.own.dtype == bool
-        sound = sound and 0 <= made.cluster.min() <= made.cluster.max() < made.n_clusters
-        return made if sound and np.abs(made.points).max() <= 1.001 else None  # NaN is not
+        if str(arrays.pop("format")) != FORMAT:
+            return None
+        facts: dict[str, Any] = {name: arrays.pop(name).item() for name in ("title", "n_clusters")}
+        overview = Overview(**{"outlier": None, **arrays, **facts})
+        return overview if _is_sound(overview) else None
     except (OSError, InputError, KeyError, TypeError, ValueError):
         return None
+
+
+def _is_sound(overview: Overview) -> bool:
+    """Tell whether the parts of a file fit together."""
+    n = len(overview.points)
+    columns = [overview.cluster, overview.outlier, overview.key, overview.own]
+    has_shapes = all(column.shape == (n,) for column in columns if column is not None)
+    has_clusters = 0 <= overview.cluster.min() <= overview.cluster.max() < overview.n_clusters
+    is_on_map = overview.points.shape == (n, 2) and bool(np.abs(overview.points).max() <= 1.001)  # NaN is not
+    return has_shapes and bool(has_clusters) and is_on_map and overview.own.dtype == bool

@@ -25,14 +25,17 @@ from dicot.store.modelplace import places_of_model
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import AbsentSeriesError, RecordedSeries, Series, series_of
 from dicot.store.vectors import SECONDS, Vectors, read_vectors
+from dicot.use.explained import windows_of_shape
 from dicot.use.labels.accuracy import ClassScore, honest_accuracy
 from dicot.use.labels.agreement import agreement
 from dicot.use.labels.doubt import probably_wrong, too_few
 from dicot.use.labels.suggestion import reason, suggest
 from dicot.use.why import Why, explain, model_behind, nearest_labelled, target_of
 
-SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
-WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
+SERIES_ROWS = 64  # of one request
+LABEL_ROWS = 20_000  # of one request
+WINDOW_POINTS = 1000  # per channel
+CONTEXT_POINTS = 2000  # per channel
 MANY = 2000  # windows from which an accuracy is measured once, not five times over: it takes 20 s for 20,000
 DIGITS = 6  # of a value that is drawn
 
@@ -46,6 +49,12 @@ class Colouring(NamedTuple):
     values: Codes  # (N,) int32, -1 for none; or numbers, NaN where it is not known
     categories: list[str] | None = None
     kind: str = "number"  # of what has no categories: "time" is in seconds since 1970
+
+    def about(self, name: str) -> dict[str, Any]:
+        """Return what the page must know of a column of this name."""
+        if self.categories is None:
+            return {"name": name, "title": self.title, "kind": self.kind}
+        return {"name": name, "title": self.title, "kind": "category", "categories": self.categories}
 
 
 class Prediction(NamedTuple):
@@ -61,17 +70,16 @@ class Prediction(NamedTuple):
 
     def told(self) -> dict[str, Any]:
         """Return what the page says of it."""
-        classes = [
-            {
-                "label": str(one.label),
-                "cases": one.cases,
-                "recall": _known(one.recall),
-                "precision": _known(one.precision),
-            }
-            for one in self.scores
-        ]
-        warnings = list(self.warnings)
-        return {"sentence": self.sentence, "warnings": warnings, "classes": classes, "confusion": self.confusion}
+        classes = []
+        for score in self.scores:
+            recall, precision = _known(score.recall), _known(score.precision)
+            classes.append({"label": str(score.label), "cases": score.cases, "recall": recall, "precision": precision})
+        return {
+            "sentence": self.sentence,
+            "warnings": list(self.warnings),
+            "classes": classes,
+            "confusion": self.confusion,
+        }
 
 
 @final
@@ -93,13 +101,20 @@ class ExplorerWorkspace:
         model: Path | None = None,
         usual_models: Sequence[str | Path] = (),
     ) -> None:
-        self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
-        self.others, self._model, self._usual_models = dict(others or {}), model, usual_models
-        self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
+        self.title = title
+        self.known = known
+        self.overview = overview
+        self.labels = labels
+        self.series = series
+        self.others = dict(others or {})
+        self._model = model
+        self._usual_models = usual_models
+        self.index = EmbeddingIndex(known.x, **known.columns())
         texts = {"group": known.group, "recording": known.recording}
-        self._fixed = {name: _coded(name.capitalize(), own) for name, own in texts.items() if own is not None}
-        whole = series if isinstance(series, RecordedSeries) and known.placed else None
-        self.recordings = Recordings(known, whole, labels) if whole else None
+        self._fixed = {name: _coded(name.capitalize(), values) for name, values in texts.items() if values is not None}
+        self.recordings: Recordings | None = None
+        if isinstance(series, RecordedSeries) and known.placed:
+            self.recordings = Recordings(known, series, labels)
         self._prediction: Prediction | None = None
         self._embedder: Any = None  # loaded at the first question why
         self._classifying = Lock()
@@ -116,12 +131,7 @@ class ExplorerWorkspace:
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
             "recordings": self.recordings is not None,
-            "columns": [
-                {"name": name, "title": title, "kind": kind if categories is None else "category"}
-                | ({} if categories is None else {"categories": categories})
-                for name, make in self.columns().items()
-                for title, _, categories, kind in [make()]
-            ],
+            "columns": [make().about(name) for name, make in self.columns().items()],
             "labels": self.labels.given().names,
             "stores": self.stores(),
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
@@ -130,27 +140,36 @@ class ExplorerWorkspace:
 
     def columns(self) -> dict[str, Callable[[], Colouring]]:
         """Return what makes each column that there is, in the order of a menu."""
-        known, seen, labels, found = self.known, self.overview, self.labels, self._prediction
-        made: dict[str, Callable[[], Colouring]] = {}
+        known, labels = self.known, self.labels
+        columns: dict[str, Callable[[], Colouring]] = {}
         if labels.names():
-            made["label"] = lambda: Colouring("Label", labels.current_codes(), labels.names())
-        if found is not None:  # numbered as the labels are, so that colours agree
-            made["prediction"] = lambda: Colouring("Prediction", labels.codes(found.label), labels.names())
-            made["confidence"] = lambda: Colouring("Confidence", found.confidence)
+            columns["label"] = lambda: Colouring("Label", labels.current_codes(), labels.names())
+        prediction = self._prediction
+        if prediction is not None:  # numbered as the labels are, so that colours agree
+            columns["prediction"] = lambda: Colouring("Prediction", labels.codes(prediction.label), labels.names())
+            columns["confidence"] = lambda: Colouring("Confidence", prediction.confidence)
         for name, other in self.others.items():
-            made[f"by {name}"] = partial(self._others_labels, name, other)
-            made[f"with {name}"] = partial(self._agreement, name, other)
-        numbers = [str(number + 1) for number in range(seen.n_clusters)]
-        made["cluster"] = lambda: Colouring("Cluster", seen.cluster, numbers)
-        if (outlier := seen.outlier) is not None:
-            made["outlier"] = lambda: Colouring("Outlier score", outlier)
+            columns[f"by {name}"] = partial(self._others_labels, name, other)
+            columns[f"with {name}"] = partial(self._agreement, name, other)
+        columns |= self._overview_columns()
         for name, coded in self._fixed.items():
-            made[name] = partial(Colouring, *coded)
-        if (start := known.start) is not None:
-            made["start"] = lambda: Colouring("Start", start.astype(np.float64))
-        if (time := known.start_time) is not None:
-            made["time"] = lambda: Colouring("Time (UTC)", _since_1970(time), kind="time")
-        return made
+            columns[name] = partial(Colouring, *coded)
+        start, time = known.start, known.start_time
+        if start is not None:
+            columns["start"] = lambda: Colouring("Start", start.astype(np.float64))
+        if time is not None:
+            columns["time"] = lambda: Colouring("Time (UTC)", _since_1970(time), kind="time")
+        return columns
+
+    def _overview_columns(self) -> dict[str, Callable[[], Colouring]]:
+        overview = self.overview
+        numbers = [str(number + 1) for number in range(overview.n_clusters)]
+        columns: dict[str, Callable[[], Colouring]] = {}
+        columns["cluster"] = lambda: Colouring("Cluster", overview.cluster, numbers)
+        outlier = overview.outlier
+        if outlier is not None:
+            columns["outlier"] = lambda: Colouring("Outlier score", outlier)
+        return columns
 
     def _others_labels(self, name: str, other: HandLabels) -> Colouring:
         return Colouring(f"Label: {name}", self.labels.codes(other.by_hand()), self.labels.names())
@@ -159,53 +178,56 @@ class ExplorerWorkspace:
         """Say of every window whether somebody else gives it the same label."""
         mine, theirs = self.labels.by_hand(), other.by_hand()
         cases = [(mine == "") & (theirs == ""), theirs == "", mine == "", mine == theirs]
-        said = np.select(cases, [-1, 2, 3, 0], 1).astype(np.int32)
-        return Colouring(f"Agreement: {name}", said, ["same", "differs", "only here", f"only {name}"])
+        codes = np.select(cases, [-1, 2, 3, 0], 1).astype(np.int32)
+        return Colouring(f"Agreement: {name}", codes, ["same", "differs", "only here", f"only {name}"])
 
     def stores(self) -> list[dict[str, Any]]:
         """Return how far the labels of others agree with those that are written to."""
-        mine, out = self.labels.by_hand(), []
+        mine = self.labels.by_hand()
+        stores = []
         for name, other in self.others.items():
             theirs = other.by_hand()
-            told: dict[str, Any] = {"name": name, "both": 0}
+            store: dict[str, Any] = {"name": name, "both": 0}
             if ((mine != "") & (theirs != "")).any():
                 found = agreement(mine, theirs)
-                kappa = None if np.isnan(found.kappa) else found.kappa
-                told |= {"both": found.both, "same": found.same, "kappa": kappa, "sentence": str(found)}
-            out.append(told)
-        return out
+                store |= {"both": found.both, "same": found.same, "kappa": _known(found.kappa), "sentence": str(found)}
+            stores.append(store)
+        return stores
 
     def describe(self, row: int, label: str) -> dict[str, Any]:
         """Return what is known of a window in words and numbers."""
-        known = {name: values[row] for name, values in self.known.columns().items()}
-        texts = {name: as_text(known.get(name)) or None for name in ("recording", "group")}
-        times = {name: known[name] if name in known and known[name] == known[name] else None for name in SECONDS}
+        cells = {name: values[row] for name, values in self.known.columns().items()}
+        texts = {name: as_text(cells.get(name)) or None for name in ("recording", "group")}
+        times = {name: cells.get(name) for name in SECONDS}
+        times = {name: None if time is None or np.isnan(time) else time for name, time in times.items()}
         return {**texts, **times, "label": label or None}
 
     def windows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return the series of some windows, with what is known of them."""
         labels = self.labels.given().all
-        out = []
+        windows = []
         for row in rows:
             values = None if self.series is None else self.series.window(row)
-            drawn = [] if values is None else plain(decimate(values, WINDOW_POINTS))
-            out.append({"row": row, **self.describe(row, str(labels[row])), "channels": drawn})
-        return out
+            channels = [] if values is None else plain(decimate(values, WINDOW_POINTS))
+            windows.append({"row": row, **self.describe(row, str(labels[row])), "channels": channels})
+        return windows
 
     def context(self, row: int) -> dict[str, Any]:
         """Return the recording around a window."""
+        recording = self.describe(row, "")["recording"]
         around = None if self.series is None else self.series.surroundings(row)
         if around is None:
-            why = (self.series.lost if self.series else {}).get(str(self.describe(row, "")["recording"]))
-            raise InputError(why or f"The recording of row {row} is not at hand. Name what was embedded: --data.")
-        time, (first, last) = around.time.astype(np.float64), (around.first, around.last)
+            reason = None if self.series is None else self.series.lost.get(str(recording))
+            raise InputError(reason or f"The recording of row {row} is not at hand. Name what was embedded: --data.")
+        time = around.time.astype(np.float64)
+        first, last = around.first, around.last
         if len(time) > CONTEXT_POINTS:
             edges = time[[first, last]]
             time = time[np.arange(CONTEXT_POINTS) * len(time) // CONTEXT_POINTS]
             first, last = (max(0, int(np.searchsorted(time, edge, side="right")) - 1) for edge in edges)
         return {
             "row": row,
-            "recording": self.describe(row, "")["recording"],
+            "recording": recording,
             "time": time.tolist(),
             "window": [first, last],
             "channels": plain(decimate(around.values, CONTEXT_POINTS)),
@@ -213,7 +235,8 @@ class ExplorerWorkspace:
 
     def along(self, number: int, least: float | None = None) -> dict[str, Any]:
         """Return what labels and predictions say along a recording; a prediction lasts at least so many seconds."""
-        return self.whole().said(number, None if self._prediction is None else self._prediction.chances, least)
+        chances = None if self._prediction is None else self._prediction.chances
+        return self.whole().said(number, chances, least)
 
     def whole(self) -> Recordings:
         """Return the recordings for the large view; an error where they are not at hand."""
@@ -256,14 +279,22 @@ class ExplorerWorkspace:
             _, groups = known.held_together(2, given != "") or ("", None)
             found = probably_wrong(known.x, given, groups)
         confirmed = self.labels.confirmed()
-        left = [
-            {"row": row, "label": label, "given": right, "suggestion": other, "confidence": probability}
-            for row, label, right, other, probability, _ in found
-            if row not in confirmed
+        doubts = [
+            {
+                "row": doubt.row,
+                "label": doubt.label,
+                "given": doubt.given,
+                "suggestion": doubt.predicted,
+                "confidence": doubt.probability,
+            }
+            for doubt in found
+            if doubt.row not in confirmed
         ]
-        told = f"Of {np.count_nonzero(given != ''):,} labels, {len(left):,} differ from what the others say."
-        told += " The number is how probable the label is." * bool(left)
-        return {"doubts": left, "sentence": " ".join(filter(None, [told, too_few(given)]))}
+        sentences = [f"Of {np.count_nonzero(given != ''):,} labels, {len(doubts):,} differ from what the others say."]
+        if doubts:
+            sentences.append("The number is how probable the label is.")
+        sentences.append(too_few(given))
+        return {"doubts": doubts, "sentence": " ".join(filter(None, sentences))}
 
     def why(self, row: int) -> dict[str, Any]:
         """Return what made the difference to a window, and the nearest windows that have a label."""
@@ -271,76 +302,78 @@ class ExplorerWorkspace:
         values = None if series is None else series.window(row)
         if series is None or values is None:
             raise InputError(f"The series of row {row} is not at hand. Name what was embedded: --data.")
-        labels, overlap = self.labels.given().all, self.index.overlapping(row)
+        labels = self.labels.given().all
+        overlapping = self.index.overlapping(row)
         with self._classifying:
-            try:
-                if self._embedder is None:
-                    path = model_behind(self.known.model, self._model, usual=self._usual_models)
-                    self._embedder = open_model(path)
-            except InputError as error:
-                raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
-            order = self._embedder.preparation_.channel_order(series.channels) or list(range(len(values)))
-            goal = target_of(self.known.x, row, labels, overlap)
-            others = [other for one in goal.rows.tolist() if (other := series.window(one)) is not None]
-            alike = [other[order] for other in others if other.shape == values.shape]
-            found = explain(self._embedder, values[order], goal, reference=np.stack(alike) if alike else None)
-        rows, distances = nearest_labelled(self.known.x, row, labels, overlap)
+            embedder = self._loaded_embedder()
+            order = embedder.preparation_.channel_order(series.channels) or list(range(len(values)))
+            target = target_of(self.known.x, row, labels, overlapping)
+            references = windows_of_shape(series, target.rows, values.shape, order)
+            found = explain(embedder, values[order], target, reference=references)
         effect = np.zeros_like(found.effect)
         effect[order] = found.effect / (float(np.abs(found.effect).max()) or 1.0)
+        nearest = zip(*nearest_labelled(self.known.x, row, labels, overlapping), strict=True)
         return {
             "row": row,
             "effect": np.round(effect, 3).tolist(),
             "edges": (found.edges / found.edges[-1]).tolist(),
             "sentence": self._because(row, found, [series.channels[place] for place in order]),
-            "nearest": [
-                {"row": one, "distance": far, "label": labels[one]} for one, far in zip(rows, distances, strict=True)
-            ],
+            "nearest": [{"row": near, "distance": away, "label": labels[near]} for near, away in nearest],
         }
+
+    def _loaded_embedder(self) -> Any:
+        """Return the model that made the vectors, read once."""
+        if self._embedder is None:
+            try:
+                path = model_behind(self.known.model, self._model, usual=self._usual_models)
+                self._embedder = open_model(path)
+            except InputError as error:
+                raise InputError(f"{error} Start again: dicot explore {self.title} --model MODEL.") from error
+        return self._embedder
 
     def _because(self, row: int, found: Why, names: Sequence[str]) -> str:
         """Say in a sentence which channel and stretch of time made the most of it."""
         ((channel, piece),) = found.strongest(1)
-        edges, unit, known = found.edges.astype(float), "time steps", self.known
-        if known.start is not None and known.end is not None:
-            edges, unit = known.start[row] + (known.end[row] - known.start[row]) * edges / edges[-1], "s"
+        edges, unit = found.edges.astype(float), "time steps"
+        start, end = self.known.start, self.known.end
+        if start is not None and end is not None:
+            edges = start[row] + (end[row] - start[row]) * edges / edges[-1]
+            unit = "s"
         place = f"{names[channel]} from {edges[piece]:.6g} to {edges[piece + 1]:.6g} {unit}"
-        told = f"{found.target[0].upper()}{found.target[1:]}: {found.value:.3g}. Most of it is {place}"
+        sentence = f"{found.target[0].upper()}{found.target[1:]}: {found.value:.3g}. Most of it is {place}"
         if found.channels is None or len(names) == 1:
-            return f"{told}."
-        return f"{told}, and of whole channels {names[int(found.channels.argmax())]}."
+            return f"{sentence}."
+        return f"{sentence}, and of whole channels {names[int(found.channels.argmax())]}."
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""
         with self._classifying:
             given = self.labels.to_learn_from()
-            classes = np.unique(given[given != ""])
-            if len(classes) < 2:
-                there = f"is only {str(classes[0])!r}" if len(classes) else "is none"
-                raise InputError(f"Two labels are needed, and there {there}. Label some windows of at least two kinds.")
-            if (given != "").all():
-                raise InputError("Every window has a label: there is nothing left to predict.")
-            x, known = self.known.x, self.known
+            _check_enough(given)
+            known = self.known
+            model = FewLabelClassifier().fit(known.x, given)
             together = known.held_together(2, given != "") or known.held_together(2) or known.held_together(1)
-            name, groups = together or ("group", None)
-            model, repeats = FewLabelClassifier().fit(x, given), 5 if len(self) <= MANY else 1
+            unit, groups = together or ("group", None)
+            repeats = 5 if len(self) <= MANY else 1
+            accuracy = honest_accuracy(known.x, given, groups, suggested=True, repeats=repeats, group_name=unit)
             chances = model.label_distributions_
-            told = honest_accuracy(x, given, groups, suggested=True, repeats=repeats, group_name=name)
             self._prediction = Prediction(
-                model.transduction_.astype(str),
-                chances.max(axis=1).astype(np.float32),
-                (chances, model.classes_.astype(str).tolist()),
-                f"{told} {told.measured()}".strip(),
-                told.warnings,
-                told.per_class,
-                told.confusion if told.n_scored else (),
+                label=model.transduction_.astype(str),
+                confidence=chances.max(axis=1).astype(np.float32),
+                chances=(chances, model.classes_.astype(str).tolist()),
+                sentence=f"{accuracy} {accuracy.measured()}".strip(),
+                warnings=accuracy.warnings,
+                scores=accuracy.per_class,
+                confusion=accuracy.confusion if accuracy.n_scored else (),
             )
             return self._prediction
 
     def frame(self, rows: Sequence[int]) -> pd.DataFrame:
         """Return some windows: row, and what the file and the label store say of each."""
-        at, labels = np.array(rows, np.intp), self.labels.given().all
-        columns = {name: values[at] for name, values in self.known.columns().items() if name != "label"}
-        return pd.DataFrame({"row": at, **columns, "label": labels[at]})
+        chosen = np.array(rows, np.intp)
+        columns = {name: values[chosen] for name, values in self.known.columns().items() if name != "label"}
+        labels = self.labels.given().all[chosen]
+        return pd.DataFrame({"row": chosen, **columns, "label": labels})
 
     def table(self, rows: Sequence[int]) -> str:
         """Return some windows as a .csv, with their labels and, where they are known, predictions."""
@@ -349,6 +382,16 @@ class ExplorerWorkspace:
             table["prediction"] = self._prediction.label[list(rows)]
         safe = table.map(lambda cell: harmless(cell) if isinstance(cell, str) else cell)
         return str(safe.to_csv(index=False, lineterminator="\n"))
+
+
+def _check_enough(labels: NDArray[np.str_]) -> None:
+    """Refuse labels that a classifier cannot be fitted to, or that leave nothing to predict."""
+    classes = np.unique(labels[labels != ""])
+    if len(classes) < 2:
+        there = f"is only {str(classes[0])!r}" if len(classes) else "is none"
+        raise InputError(f"Two labels are needed, and there {there}. Label some windows of at least two kinds.")
+    if (labels != "").all():
+        raise InputError("Every window has a label: there is nothing left to predict.")
 
 
 def _since_1970(times: Array) -> NDArray[np.float64]:
@@ -368,14 +411,16 @@ def harmless(text: str) -> str:
 
 def plain(values: Array) -> list[list[float | None]]:
     """Return values (C, T) as JSON has them: six digits of each channel's range, and null where one is missing."""
-    out = []
+    channels = []
     for channel in values.astype(np.float64):
-        known = channel[np.isfinite(channel)]
-        size = float(np.ptp(known)) if len(known) else 0.0
+        finite = channel[np.isfinite(channel)]
+        size = float(np.ptp(finite)) if len(finite) else 0.0
         digits = DIGITS - int(np.floor(np.log10(size))) if size > 0 else 2 * DIGITS
         numbers = np.round(channel, min(max(digits, 0), 15)).tolist()
-        out.append(numbers if len(known) == len(channel) else [n if np.isfinite(n) else None for n in numbers])
-    return out
+        if len(finite) < len(channel):
+            numbers = [number if np.isfinite(number) else None for number in numbers]
+        channels.append(numbers)
+    return channels
 
 
 def _coded(title: str, values: Array) -> Colouring:

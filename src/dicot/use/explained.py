@@ -64,13 +64,13 @@ def explain_window(
     if values is None:
         raise InputError(series.lost[str(vectors.places()[0][row])])
 
-    reference = _windows_of_shape(series, target.rows, values.shape, order)
+    reference = windows_of_shape(series, target.rows, values.shape, order)
     why = explain(embedder, values[order], target, reference=reference)
     channels = tuple(series.channels[place] for place in order)
     return ExplainedWindow(why, channels, order, _times(vectors, row, why.edges, values.shape[1]))
 
 
-def _windows_of_shape(series: Series, rows: Array, shape: tuple[int, ...], order: list[int]) -> Array | None:
+def windows_of_shape(series: Series, rows: Array, shape: tuple[int, ...], order: list[int]) -> Array | None:
     """Read the windows that whole channels are taken from; cases may have another length."""
     windows = [series.window(row) for row in rows.tolist()]
     same = [window[order] for window in windows if window is not None and window.shape == shape]
