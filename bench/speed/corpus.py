@@ -23,9 +23,9 @@ from dicot import TimeSeriesEmbedder, pretrain
 from dicot.methods.dicot import DiCOT
 from dicot.nets.encoders import build_encoder
 from dicot.store.build import build_corpus
-from dicot.store.embedding import embed_corpus
 from dicot.store.folder import Corpus, Store, write_manifest, write_shard
 from dicot.store.search import EmbeddingIndex
+from dicot.store.shards import embed_corpus
 from dicot.train import Recipe, Step
 
 C, T, F = 6, 500, 256

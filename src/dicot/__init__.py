@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from dicot.core import __version__ as __version__
 
 if TYPE_CHECKING:
-    from dicot.core.processes.ranks import join_ranks as join_ranks
     from dicot.data import Reading as Reading
     from dicot.data import Windows as Windows
     from dicot.data.datasets import load as load
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from dicot.store.search import EmbeddingIndex as EmbeddingIndex
     from dicot.train.loop import pretrain as pretrain
     from dicot.train.recipe import Recipe as Recipe
+    from dicot.train.together import join_ranks as join_ranks
     from dicot.use.labels.accuracy import honest_accuracy as honest_accuracy
     from dicot.use.labels.agreement import agreement as agreement
     from dicot.use.labels.doubt import probably_wrong as probably_wrong
@@ -53,7 +53,7 @@ _HOMES = {
     "evaluate": "dicot.judge.evaluation",
     "export_onnx": "dicot.model.export",
     "honest_accuracy": "dicot.use.labels.accuracy",
-    "join_ranks": "dicot.core.processes.ranks",
+    "join_ranks": "dicot.train.together",
     "load": "dicot.data.datasets",
     "pretrain": "dicot.train.loop",
     "probably_wrong": "dicot.use.labels.doubt",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.commands import dicot
 from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 
 from dicot.core.errors import InputError, OutputError
@@ -100,21 +101,11 @@ def test_values_that_float32_cannot_tell_apart_are_refused(tmp_path):
         build_corpus(tmp_path / "b.npz", tmp_path / "other", **WINDOW)
 
 
-@pytest.mark.parametrize("scheme", ["memory", "file"])
-def test_files_behind_a_url_are_fetched_one_by_one(recordings, tmp_path, scheme):
-    fsspec = pytest.importorskip("fsspec")
-    url = recordings.as_uri()
-    if scheme == "memory":
-        url = "memory://here"
-        for path in recordings.iterdir():
-            fsspec.filesystem("memory").pipe_file(f"/here/{path.name}", path.read_bytes())
-    build_corpus(url, tmp_path / "corpus", **WINDOW, channels=["x", "y"])
-    corpus = Corpus.open(tmp_path / "corpus")
-    np.testing.assert_array_equal(corpus[:], Windows.from_folder(recordings, **WINDOW, channels=["x", "y"]).x)
-    assert set(corpus.shard(0).recording) == {"r0"} and scheme in corpus.sources[0].file
-    assert not (tmp_path / "corpus" / ".fetched").exists()
-    with pytest.raises(InputError, match="There is no file or folder memory://nowhere"):
-        build_corpus("memory://nowhere", tmp_path / "other", **WINDOW)
+def test_a_url_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(InputError, match=r"s3://bucket/ecg is a URL.*Copy them to a folder first"):
+        build_corpus("s3://bucket/ecg", tmp_path / "corpus", **WINDOW)
+    with pytest.raises(InputError, match="is a URL"):
+        dicot("corpus", "build", "s3://bucket/ecg", "--window", "32", "--out", tmp_path / "corpus")
 
 
 def test_a_number_is_one_class_in_all_shards(tmp_path):
@@ -128,18 +119,12 @@ def test_a_number_is_one_class_in_all_shards(tmp_path):
     assert list(dict.fromkeys(labels.tolist())) == ["1", "1000001", "sit"]
 
 
-@pytest.mark.parametrize("scheme", ["", "memory"])
-def test_names_are_paths_below_what_was_named(recordings, tmp_path, scheme):
+def test_names_are_paths_below_what_was_named(recordings, tmp_path):
     """Whatever other files there are; a corpus of the same files under other names is another one."""
     root = tmp_path / "all"
     for place in ("monday/am", "tuesday/am", "monday"):
         (root / place).mkdir(parents=True, exist_ok=True)
         (root / place / "r.npz").write_bytes((recordings / "r0.npz").read_bytes())
-    if scheme:
-        memory = pytest.importorskip("fsspec").filesystem("memory")
-        for path in root.rglob("*.npz"):
-            memory.pipe_file(f"/all/{path.relative_to(root).as_posix()}", path.read_bytes())
-        root = "memory://all"
 
     def names(*sources) -> list[str]:
         done = build_corpus(list(sources), tmp_path / "corpus", **WINDOW, channels=["x", "y"], overwrite=True)

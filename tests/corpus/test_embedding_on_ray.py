@@ -14,10 +14,10 @@ from tests.commands import dicot
 from tests.corpus.folders import WINDOW, tree, write_recordings
 from tests.corpus.slow_model import SlowModel
 
-from dicot.core.processes.cluster import Share, joined
 from dicot.store.build import build_corpus
-from dicot.store.embedding import OnCluster, embed_corpus
 from dicot.store.folder import Corpus
+from dicot.store.onray import RayCluster
+from dicot.store.shards import OnRay, embed_corpus
 
 needs_ray = pytest.mark.skipif(
     not os.environ.get("DICOT_RAY") or find_spec("ray") is None,
@@ -65,9 +65,8 @@ def test_a_node_that_is_killed_costs_no_row(corpus, tmp_path, monkeypatch):
             killed.append(len(list((tmp_path / "v" / "shards").glob("*.npz"))))
 
         threading.Thread(target=kill, daemon=True).start()
-        with joined(nodes.address) as cluster:
-            make = partial(SlowModel, notes, 0.5)
-            done = embed_corpus(OnCluster(cluster, make, Share()), corpus, tmp_path / "v", model_hash="m")
+        on_ray = OnRay(RayCluster(nodes.address), partial(SlowModel, notes, 0.5))
+        done = embed_corpus(on_ray, corpus, tmp_path / "v", model_hash="m")
     finally:
         nodes.shutdown()
     assert killed and 0 < killed[0] < len(corpus.shards)

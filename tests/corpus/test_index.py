@@ -7,9 +7,9 @@ from tests.corpus.folders import WINDOW, write_recordings
 
 from dicot.core.errors import ModelFileError
 from dicot.store.build import build_corpus
-from dicot.store.embedding import embed_corpus
 from dicot.store.folder import Corpus, write_manifest, write_shard
 from dicot.store.search import EmbeddingIndex
+from dicot.store.shards import embed_corpus
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def dying(folder: Path, rank: int) -> tuple[Method, History]:
 
 def main(folder: Path, tasks: list[str]) -> None:
     with join_ranks(timeout=300) as here:
-        rank = here.place.rank
+        rank = here.rank
         for task in tasks:
             kind, run, precision = task.split()
             path = folder / f"{task.replace(' ', '-')}-{rank}"

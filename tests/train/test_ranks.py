@@ -4,18 +4,21 @@ DICOT_RANKS=all tries every method, and four processes too; DICOT_RANKS=tnc,cost
 """
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.commands import dicot
 from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
 
-from dicot.core.processes.launcher import Place
-from dicot.core.processes.ranks import Ranks
+from dicot.core.errors import InputError
+from dicot.model.runs import CHECKPOINT
 from dicot.train import Checkpoint
 
 ALL = "DICOT_RANKS" in os.environ
@@ -112,10 +115,36 @@ def test_one_process_goes_on_where_one_of_several_was_killed(outcomes):
     torch.testing.assert_close(torch.tensor(history.loss, dtype=torch.float64), whole["loss"], rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize("n_cases", [4, 9, 128])
-@pytest.mark.parametrize("world", [1, 2, 4])
-def test_shares_are_all_cases_once_and_differ_by_one_at_most(n_cases, world):
-    shares = [Ranks(Place(0, world, 0)).share(n_cases, rank) for rank in range(world)]
-    assert [case for share in shares for case in range(n_cases)[share]] == list(range(n_cases))
-    sizes = [share.stop - share.start for share in shares]
-    assert max(sizes) - min(sizes) <= 1
+def pretrain(out: Path, *more: str) -> list[str]:
+    words = ["pretrain", "ItalyPowerDemand", "--method", "dicot", "--steps", "30", "--device", "cpu", "--out", str(out)]
+    settings = ["--set", "dim=8", "--set", "batch_size=16", "--set", "checkpoint_seconds=0"]
+    settings += ["--set", "precision=float64"]  # where rounding does not add up
+    return [sys.executable, "-m", "dicot", *words, *settings, *more]
+
+
+@pytest.mark.slow
+def test_a_command_of_two_processes_survives_a_kill_and_ends_as_one_process_does(tmp_path):
+    subprocess.run(pretrain(tmp_path / "one"), env=environment(), check=True, capture_output=True)
+    command = pretrain(tmp_path / "two", "--nproc", "2")
+    run = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    given_up = time.monotonic() + 120
+    while not (tmp_path / "two" / CHECKPOINT).exists():
+        assert run.poll() is None and time.monotonic() < given_up, "no step was done"
+        time.sleep(0.01)
+    ranks = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+    os.kill(int(ranks[-1]), signal.SIGKILL)
+    said, _ = run.communicate(timeout=120)
+    assert run.returncode == 1 and "was killed by SIGKILL" in said and "goes on from the last checkpoint" in said
+
+    again = subprocess.run(command, env=environment(), check=True, capture_output=True, text=True)
+    assert "resumed and finished: 30 steps" in again.stdout
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name, weights in one.items():
+        torch.testing.assert_close(two[name], weights, rtol=1e-4, atol=1e-5)
+
+
+def test_torchrun_and_nproc_contradict_each_other(monkeypatch, tmp_path):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="started as 2 processes already; leave out --nproc 3"):
+        dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path, "--nproc", "3")

@@ -17,7 +17,7 @@ from dicot.cli.corpus import corpus
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.events import events
-from dicot.cli.exitcodes import ERROR, INTERRUPTED, LOST_PROCESS, UNREAD, WRONG_CALL
+from dicot.cli.exitcodes import ERROR, INTERRUPTED, UNREAD, WRONG_CALL
 from dicot.cli.explore import explore
 from dicot.cli.export import export
 from dicot.cli.inspect import inspect
@@ -34,9 +34,9 @@ from dicot.cli.stream import stream
 from dicot.cli.vectors import vectors
 from dicot.cli.why import why
 from dicot.core import __version__
-from dicot.core.errors import DicotError, DicotWarning, LostWorkerError, WrongCallError
+from dicot.core.errors import DicotError, DicotWarning, WrongCallError
 from dicot.core.native import MISSING, is_built
-from dicot.core.processes.launcher import find_place, is_launched
+from dicot.core.place import find_place
 from dicot.core.storage import cannot_use, check_platform
 
 # Commands of earlier releases that are run from a clone of the repository now.
@@ -141,10 +141,6 @@ def main(commands: typer.Typer = app) -> None:
     try:
         check_platform()
         commands()
-    except LostWorkerError as error:
-        if is_launched():
-            sys.exit(LOST_PROCESS)
-        _fail(str(error), LOST_PROCESS if find_place().world > 1 else ERROR)
     except WrongCallError as error:
         _fail(str(error), WRONG_CALL)
     except DicotError as error:
@@ -155,7 +151,7 @@ def main(commands: typer.Typer = app) -> None:
 
 def _fail(sentence: str, code: int = ERROR) -> None:
     rank = find_place().rank
-    who = f"[rank {rank}] " if rank and not is_launched() else ""
+    who = f"[rank {rank}] " if rank else ""
     typer.secho(f"{who}Error: {sentence}", fg="red", err=True)
     try:
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from dicot.cli.exitcodes import end
-from dicot.cli.settings import FEATURES, OF_CASES, OF_RECORDINGS, READING, RECIPE, checking_options
+from dicot.cli.settings import FEATURES, OF_CASES, OF_RECORDINGS, READING, RECIPE, checking_options, refuse_gone
 from dicot.cli.settings import value_of as _value
 from dicot.core.errors import WrongCallError, did_you_mean, is_whole
 
@@ -91,6 +91,7 @@ class SettingsBag:
             name, equals, text = pair.partition("=")
             if not equals or not name.strip():
                 raise WrongCallError(f"--set takes name=value; got {pair[:80]!r}.")
+            refuse_gone(name.strip())
             self.texts[name.strip()] = text
         self._left = dict(self.texts)
 

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, final, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from dicot.cli.settings import refuse_gone
 from dicot.core.errors import WrongCallError
 
 P = ParamSpec("P")
@@ -31,6 +32,7 @@ def _refuse_unknown(flag: str, options: set[str]) -> None:
     if not flag.startswith("--") or flag in options:
         return
     setting = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+    refuse_gone(setting)
     raise WrongCallError(f"There is no option {flag[:40]}. If it is a setting, write --set {setting[:40]}=VALUE.")
 
 

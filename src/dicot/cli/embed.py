@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dicot.use.modelchoice import ChosenModel
 
 ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
-OF_SHARDS = ("memory", "gpu_memory", *ON_RAY)  # settings of a corpus that is embedded into a folder
 
 
 @final
@@ -71,15 +70,15 @@ def embed(
 
     Recordings are embedded one file after the other, a corpus into a folder shard by shard. Windows that nobody says
     are those of MODEL, or what `dicot inspect` suggests. A run that was killed is continued by the same command. --set
-    takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray actors, cpus_per_actor, gpus_per_actor.
+    takes precision (tf32 or bf16 on a GPU), and with --ray actors, cpus_per_actor, gpus_per_actor.
     """
     named, data = _model_and_data(what, models.model)
     output.check()
-    settings = reading.by_group(own=("precision", *OF_SHARDS))
+    settings = reading.by_group(own=("precision", *ON_RAY))
     check_data(data)
     if named is not None:
         _check_named(named)
-    of_shards = {name: settings.own[name] for name in OF_SHARDS if name in settings.own}
+    of_shards = {name: settings.own[name] for name in ON_RAY if name in settings.own}
     into_folder = not out.suffix and _is_corpus(data)
     there = None
     if not into_folder:
@@ -204,35 +203,21 @@ def embed_shards(
     run: dict[str, Any],
 ) -> None:
     """Embed a corpus into a folder, shard by shard, here or on a Ray cluster."""
-    from dicot.core.device import gpu_memory_of, limited_memory
-    from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
-    from dicot.core.processes.cluster import joined
-    from dicot.store.embedding import OnCluster, embed_corpus
+    from dicot.store.onray import GPU_SHARE, RayCluster
+    from dicot.store.shards import Embedder, OnRay, embed_corpus
 
-    if ray is None and (wrong := [name for name in ON_RAY if name in run]):
-        raise WrongCallError(f"{', '.join(wrong)}: these go with --ray.")
-    if ray is not None and "gpu_memory" in run:
-        raise WrongCallError("gpu_memory limits this process; with --ray, gpus_per_actor says how many share a GPU.")
-    on_gpu = gpu_memory_of(run.get("gpu_memory"), device)
-    budget = memory_of(run["memory"]) if "memory" in run else None
-    remedy = "Build the corpus with smaller shards, or allow more."
-
-    def look(need: int, what: str = "Embedding a shard") -> None:
-        if budget is not None:
-            refuse_beyond(budget, need, what, remedy)
-
-    look(TORCH + 3 * max(shard.bytes for shard in corpus.shards), f"A shard of {corpus.name}")
-    embedder = model.fit_to_corpus(corpus)
-    asked: dict[str, Any] = {"model_hash": model.hash, "overwrite": overwrite, "on_shard": look}
-    if ray is None:
-        with limited_memory(device, on_gpu):
-            done = embed_corpus(embedder, corpus, out, **asked)
-    else:
-        actors, cpus = run.get("actors"), run.get("cpus_per_actor", 1)
-        with joined(ray, None if actors is None else actors * cpus) as cluster:
-            on = "cpu" if model.path.suffix == ".onnx" and device == "auto" else device
-            share = cluster.share(on, cpus, run.get("gpus_per_actor"))
-            make = partial(replace(model.options, device=share.device).load, model.path.absolute())
-            done = embed_corpus(OnCluster(cluster, make, share, actors), corpus, out, **asked)
+    if ray is None and run:
+        raise WrongCallError(f"{', '.join(run)}: these go with --ray.")
+    if device == "cpu" and run.get("gpus_per_actor"):
+        raise WrongCallError("Processes with a GPU do not run on the CPU. Leave out --device cpu or gpus_per_actor.")
+    embedder: Embedder | OnRay = model.fit_to_corpus(corpus)
+    if ray is not None:
+        gpus = run.get("gpus_per_actor", GPU_SHARE if device.startswith("cuda") else None)
+        if device == "cpu" or model.path.suffix == ".onnx":
+            gpus = 0.0
+        cluster = RayCluster(ray, run.get("actors"), run.get("cpus_per_actor", 1), gpus)
+        load = partial(replace(model.options, device=device).load, model.path.absolute())
+        embedder = OnRay(cluster, load)
+    done = embed_corpus(embedder, corpus, out, model_hash=model.hash, overwrite=overwrite)
     typer.echo(f"{corpus.name}: {len(done)} windows -> {done.shape[1]} features")
     typer.echo(f"Wrote {out}: {len(done.shards)} shards")

@@ -1,122 +1,148 @@
 """dicot pretrain: train an encoder on cases without labels and save it."""
 
-import os
 import shlex
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
 from dicot.cli import exitcodes
 from dicot.cli import options as opt
 from dicot.cli.paths import check_data, check_model_folder
-from dicot.cli.sources import find_source
+from dicot.cli.settings import Settings, checking_options
+from dicot.cli.sources import DataSource, find_source
 from dicot.core.errors import WrongCallError
-from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
+from dicot.core.place import find_place
 
 if TYPE_CHECKING:
     from dicot.data.cases import Cases
+    from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.presets import Preset
 
+OF_RUN = ("unequal", "checkpoint_seconds")
+OF_POOL = ("n_series", "synthetic")
 
-@opt.reads
+
+@final
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What is trained, and how."""
+
+    universal: Annotated[bool, typer.Option("--universal", help="Of all DATA, one model for series of every kind.")] = (
+        False
+    )
+    preset: opt.Preset = None
+    method: opt.Method = None
+    steps: opt.Steps = None
+    minutes: Annotated[
+        float | None, typer.Option(help="Maximum minutes of training; default: 2 with best, else none.")
+    ] = None
+    seed: Annotated[int, typer.Option(help="Fixes weights, batches and draws.")] = 1
+    device: opt.Device = "auto"
+    nproc: Annotated[
+        int | None, typer.Option(min=1, help="Processes of this machine that train together, by torchrun.")
+    ] = None
+
+
 def pretrain(
     data: Annotated[list[str], typer.Argument(help=f"{opt.DATA_HELP} With --universal several.")],
     out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues there.")],
-    universal: Annotated[
-        bool, typer.Option("--universal", help="Of all DATA, one model for series of every kind.")
-    ] = False,
-    preset: opt.Preset = None,
-    method: opt.Method = None,
-    steps: opt.Steps = None,
-    minutes: Annotated[float | None, typer.Option(help="The training ends after so many; best: 2.")] = None,
-    seed: Annotated[int, typer.Option(help="Fixes weights, batches and draws.")] = 1,
-    device: opt.Device = "auto",
+    training: TrainingOptions,
+    reading: opt.ReadingOptions,
     overwrite: opt.Overwrite = False,
-    nproc: Annotated[int | None, typer.Option(min=1, help="Processes here that train together.")] = None,
-    *,
-    said: opt.Settings,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance.
 
     With --universal it is a model as the one in the box: it takes any number of channels and time steps, and needs no
     fit. --set takes what has no option: encoder, dim, batch_size, lr, pooling, bank, n_components, missing, unequal,
-    scale, rate, memory and others, the settings of the method, such as k=[2,5], and with --universal n_series and
-    synthetic.
+    scale, rate, checkpoint_seconds and others, the settings of the method, such as k=[2,5], and with --universal
+    n_series and synthetic.
     """
+    for name in data:
+        check_data(name)
+    check_model_folder(out, overwrite=overwrite)
+    _refuse_contradictions(data, training)
     again = shlex.join(["dicot", *sys.argv[1:]])
     place = find_place()
-    for one in data:
-        check_data(one)
-    check_model_folder(out, overwrite=overwrite)
-    if universal:
-        wrong = opt.given(preset=preset, method=method, nproc=nproc or (place.world if place.world > 1 else None))
+    if place.world == 1 and (training.nproc or 1) > 1:
+        _start_processes(training.nproc or 1, again)
+        return
+    if not place.is_first:
+        warnings.simplefilter("ignore")  # the first process warns of the same
+
+    if training.universal:
+        with _interrupted(out / "training", again):
+            _pretrain_universal(data, out, training, reading, overwrite)
+    else:
+        _pretrain(data[0], out, training, reading, overwrite, again)
+    opt.end(reading.allowance)
+
+
+def _refuse_contradictions(data: list[str], training: TrainingOptions) -> None:
+    world = find_place().world
+    if training.universal:
+        several = training.nproc or (world if world > 1 else None)
+        wrong = opt.given(preset=training.preset, method=training.method, nproc=several)
         if wrong:
             raise WrongCallError(f"--universal has a method of its own, in one process. Leave out --{min(wrong)}.")
-        with _interrupted(out / "training", again):
-            run = {**_limits(said, device), "minutes": minutes, "overwrite": overwrite}
-            _pretrain_universal(data, out, opt.given(steps=steps), seed, device, said, run)
-        return
-    if len(data) > 1:
+    elif len(data) > 1:
         raise WrongCallError(f"A model is of one DATA; got {', '.join(data)}. Say --universal for one of all of them.")
-    if place.world > 1 and nproc not in (None, place.world):
-        raise WrongCallError(f"This command was started as {place.world} processes already; leave out --nproc {nproc}.")
-    if place.world == 1 and nproc is not None and nproc > 1:
-        remedy = f"The same command, with any number of processes, goes on from the last checkpoint:\n  {again}"
-        raise typer.Exit(launch(nproc, sys.argv[1:], remedy))
-    if place.rank:
-        warnings.simplefilter("ignore")  # the first process warns of the same
-    if is_launched() or "TORCHELASTIC_RUN_ID" in os.environ:
-        end_with_parent()
+    if world > 1 and training.nproc not in (None, world):
+        raise WrongCallError(
+            f"This command was started as {world} processes already; leave out --nproc {training.nproc}."
+        )
 
-    from dicot.core.processes.ranks import join_ranks
+
+def _start_processes(count: int, again: str) -> None:
+    """Have torchrun start this command as so many processes, and end as they did."""
+    from dicot.train.together import start_processes
+
+    start_processes(
+        count,
+        ["dicot", *sys.argv[1:]],
+        f"The same command, with any number of processes, goes on from the last checkpoint:\n  {again}",
+    )
+
+
+def _pretrain(
+    data: str, out: Path, training: TrainingOptions, reading: opt.ReadingOptions, overwrite: bool, again: str
+) -> None:
+    """Train on one DATA."""
     from dicot.methods import METHODS
-    from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.presets import FROZEN, find_preset, preset_name
     from dicot.model.runs import pretrain_into
+    from dicot.train.together import join_ranks
 
-    reading, settings = said.take(*opt.READING), said.take_model()
-    policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
-    run = _limits(said, device)
-    trains = steps is not None or bool(settings.keys() & {"encoder", "dim"})
-    with opt.checking_options():
-        chosen = find_preset(preset_name(preset, method, trains=trains))
-        trained = method or chosen.method
-    params = said.rest([METHODS[trained]] if trained in METHODS else [])
-    if trained == FROZEN and steps and not place.rank:
+    settings = reading.by_group(own=OF_RUN, of_model=True)
+    trains = training.steps is not None or bool(settings.encoder.keys() & {"encoder", "dim"})
+    with checking_options():
+        preset = find_preset(preset_name(training.preset, training.method, trains=trains))
+    method = training.method or preset.method
+    params = settings.of_method([METHODS[method]] if method in METHODS else [])
+
+    is_first = find_place().is_first
+    if method == FROZEN and training.steps and is_first:
         opt.warn("This preset trains nothing, so --steps does nothing. Name a --method, or another --preset.")
-    source = find_source(data[0], reading, allowance=said.allowance)
-    name, train = data[0], source.corpus or (source.windows() if source.recorded else None)
-    if train is None:
-        split = source.split(**policies)
-        train, name = split.train, split.name
-        settings.setdefault("family", split.family)
-    if not place.rank:
-        typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
-        if chosen.fewest and method is None and not trains:
-            typer.echo(_decision(chosen, len(train), minutes))
-    model = TimeSeriesEmbedder(
-        method,
-        preset=preset,
-        steps=steps,
-        method_params=params or None,
-        random_state=seed,
-        device=device,
-        verbose=not place.rank,
-        prepare={**policies, **opt.given(scale=source.scale)},
-        **settings,
-    )
-    with opt.checking_options():
-        model.resolve(len(train), train.n_times)
-    with _interrupted(out, again), join_ranks(device=device):
-        outcome = pretrain_into(out, model, train, minutes=minutes, overwrite=overwrite, **run)
-    if not place.rank:
+    source = find_source(data, settings.reading, allowance=reading.allowance)
+    cases, family = _training_cases(data, source, settings)
+    if is_first and preset.fewest and training.method is None and not trains:
+        typer.echo(_decision(preset, len(cases), training.minutes))
+    model = _new_model(training, settings, params, source, family)
+    with checking_options():
+        model.resolve(len(cases), cases.n_times)
+
+    run: dict[str, Any] = {"minutes": training.minutes, "overwrite": overwrite}
+    if "checkpoint_seconds" in settings.own:
+        run["checkpoint_seconds"] = settings.own["checkpoint_seconds"]
+    with _interrupted(out, again), join_ranks(device=training.device):
+        outcome = pretrain_into(out, model, cases, **run)
+    if is_first:
         typer.echo(outcome)
 
 
@@ -124,8 +150,55 @@ def _decision(preset: "Preset", n_cases: int, minutes: float | None) -> str:
     """Say what a preset that goes by size does with so many cases, and why."""
     if n_cases < preset.fewest:
         return f"{preset.name}: fewer than {preset.fewest} cases are too few to learn from, so it is {preset.otherwise}"
-    budget = preset.minutes if minutes is None else minutes
-    return f"{preset.name}: {preset.fewest} cases are enough to learn from, so it trains for at most {budget:g} min"
+    most = preset.minutes if minutes is None else minutes
+    return f"{preset.name}: {preset.fewest} cases are enough to learn from, so it trains for at most {most:g} min"
+
+
+def _policies(settings: Settings) -> dict[str, Any]:
+    """Return what becomes of missing values and of unequal lengths, where it was said."""
+    return opt.given(unequal=settings.own.get("unequal"), missing=settings.reading.get("missing"))
+
+
+def _training_cases(data: str, source: DataSource, settings: Settings) -> "tuple[Cases, str | None]":
+    """Return what is learnt from, and the family of a data set by name; say how much it is."""
+    name, family = data, None
+    cases: Cases
+    if source.corpus is not None:
+        cases = source.corpus
+    elif source.recorded:
+        cases = source.windows()
+    else:
+        split = source.split(**_policies(settings))
+        cases, name, family = split.train, split.name, split.family
+    if find_place().is_first:
+        _show_size(name, cases)
+    return cases, family
+
+
+def _show_size(name: str, cases: "Cases") -> None:
+    typer.echo(f"{name}: {len(cases)} cases, {cases.n_channels} channel(s), {cases.n_times} time steps")
+
+
+def _new_model(
+    training: TrainingOptions,
+    settings: Settings,
+    params: dict[str, Any],
+    source: DataSource,
+    family: str | None,
+) -> "TimeSeriesEmbedder":
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+    return TimeSeriesEmbedder(
+        training.method,
+        preset=training.preset,
+        steps=training.steps,
+        method_params=params or None,
+        random_state=training.seed,
+        device=training.device,
+        verbose=find_place().is_first,
+        prepare={**_policies(settings), **opt.given(scale=source.scale)},
+        **{**opt.given(family=family), **settings.of_model()},
+    )
 
 
 @contextmanager
@@ -138,47 +211,64 @@ def _interrupted(folder: Path, again: str) -> Iterator[None]:
 
         checkpoint = folder / CHECKPOINT
         what = f"{checkpoint} keeps the run. Go on" if checkpoint.exists() else "No step was done yet. Start again"
-        if not find_place().rank:
+        if find_place().is_first:
             typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
         raise typer.Exit(exitcodes.INTERRUPTED) from error
 
 
-def _limits(said: opt.Settings, device: str) -> dict[str, Any]:
-    from dicot.core.device import gpu_memory_of
-    from dicot.core.processes.budget import memory_of
-
-    run = said.take("checkpoint_seconds", "memory", "gpu_memory")
-    run |= {"gpu_memory": gpu_memory_of(run.get("gpu_memory"), device)}
-    return run | ({"memory": memory_of(run["memory"])} if "memory" in run else {})
-
-
 def _pretrain_universal(
-    data: list[str], out: Path, settings: dict[str, Any], seed: int, device: str, said: opt.Settings, run: Any
+    data: list[str], out: Path, training: TrainingOptions, reading: opt.ReadingOptions, overwrite: bool
 ) -> None:
     """Train on the training parts of all DATA; unequal lengths are resampled and missing values interpolated."""
-    from dicot.data.datasets import is_path
     from dicot.methods import METHODS
     from dicot.model.universal import METHOD, pretrain_universal
 
-    if twice := [name for name, count in Counter(data).items() if count > 1]:
+    twice = [name for name, count in Counter(data).items() if count > 1]
+    if twice:
         raise WrongCallError(f"{twice[0]} is named twice. Name each DATA once: a pool takes more of what has more.")
-    reading, pool = said.take(*opt.READING), said.take("n_series", "synthetic")
-    missing = {"missing": reading.get("missing", "interpolate")}
-    policies = {"unequal": "resample", **said.take("unequal"), **missing}
-    settings = settings | said.take("dim") | {"recipe": said.take(*opt.RECIPE)}
-    settings["method_params"] = said.rest([METHODS[METHOD]])
-    sources: dict[str, Cases] = {}
-    for name in data:
-        by_name = not is_path(name) and not Path(name).is_dir()
-        source = find_source(name, {} if by_name else reading, 0, allowance=said.allowance)
-        if source.recorded:
-            source = replace(source, options={**missing, **source.options})
-        cases = source.corpus or (source.windows() if source.recorded else source.split(**policies).train)
-        typer.echo(f"{name}: {len(cases)} cases, {cases.n_channels} channel(s), {cases.n_times} time steps")
-        sources[name] = cases
-    how: dict[str, Any] = {"settings": {**settings, "verbose": True}, "pool": pool, "seed": seed, "device": device}
-    typer.echo(pretrain_universal(out, sources, **how, **run))
+    settings = reading.by_group(own=(*OF_RUN, *OF_POOL), of_model=True)
+    refused = settings.features.keys() | settings.encoder.keys() - {"dim"}
+    if refused:
+        raise WrongCallError(f"--universal has a {min(refused)} of its own. Leave the setting out.")
+    model = {
+        **opt.given(steps=training.steps, dim=settings.encoder.get("dim")),
+        "recipe": settings.recipe,
+        "method_params": settings.of_method([METHODS[METHOD]]),
+        "verbose": True,
+    }
+    sources = {name: _cases_of_pool(name, settings, reading) for name in data}
+    outcome = pretrain_universal(
+        out,
+        sources,
+        settings=model,
+        pool={name: settings.own[name] for name in OF_POOL if name in settings.own},
+        seed=training.seed,
+        device=training.device,
+        minutes=training.minutes,
+        overwrite=overwrite,
+        **opt.given(checkpoint_seconds=settings.own.get("checkpoint_seconds")),
+    )
+    typer.echo(outcome)
     typer.echo(
         f"Use it: dicot embed {shlex.quote(str(out))} DATA --out vectors.parquet; or in Python, with a bank beside it, "
         f'TimeSeriesEmbedder(preset="instant").fit(X, initial={str(out)!r})'
     )
+
+
+def _cases_of_pool(name: str, settings: Settings, reading: opt.ReadingOptions) -> "Cases":
+    """Return the training part of one DATA of several."""
+    from dicot.data.datasets import is_path
+
+    policies = {"unequal": "resample", "missing": "interpolate", **_policies(settings)}
+    by_name = not is_path(name) and not Path(name).is_dir()
+    source = find_source(name, {} if by_name else settings.reading, 0, allowance=reading.allowance)
+    cases: Cases
+    if source.corpus is not None:
+        cases = source.corpus
+    elif source.recorded:
+        recorded = replace(source, options={"missing": policies["missing"], **source.options})
+        cases = recorded.windows()
+    else:
+        cases = source.split(**policies).train
+    _show_size(name, cases)
+    return cases

@@ -40,13 +40,16 @@ TEXTS = (
     "duplicates",
     "window",
     "stride",
-    "memory",
-    "gpu_memory",
     "names",
     "join",
     "table",
     "table_unit",
 )
+# Settings of earlier versions, and what to do instead.
+GONE = {
+    "memory": "Where memory is short, lower batch_size or --workers, or use shorter windows.",
+    "gpu_memory": "Where a GPU's memory is short, lower batch_size, or use shorter windows.",
+}
 LISTS = ("channels", "ignore")  # names, separated by commas
 WORDS = {"True": True, "False": False, "None": None}  # as Python writes them; JSON has its own
 
@@ -137,8 +140,15 @@ def texts_of(pairs: Iterable[str] | None) -> dict[str, str]:
         name, equals, text = pair.partition("=")
         if not equals or not name.strip():
             raise WrongCallError(f"--set takes name=value; got {pair[:80]!r}.")
+        refuse_gone(name.strip())
         texts[name.strip()] = text
     return texts
+
+
+def refuse_gone(name: str) -> None:
+    """Refuse a setting of earlier versions by saying what to do instead."""
+    if name in GONE:
+        raise WrongCallError(f"The setting {name} is gone. {GONE[name]}")
 
 
 def value_of(name: str, text: str) -> Any:

@@ -14,14 +14,13 @@ import numpy as np
 import torch
 
 from dicot.core.errors import InputError
-from dicot.core.processes.budget import parse_bytes, refuse_beyond, resident, said_bytes
+from dicot.core.memory import resident
 
 # Taken while torch's random state or precision is another than the caller's: both belong to the whole process, and fits
 # in several threads would draw each other's numbers.
 PROCESS_WIDE = threading.RLock()
 
 FIXED = 2**28  # bytes that a run of any size takes: scratch memory of cuBLAS, the smallest pieces that torch asks for
-CONTEXT = 2**30  # bytes left to CUDA itself, which torch does not count: its context, code of libraries, graphs
 _RESET = Path("/proc/self/clear_refs")  # Linux
 
 
@@ -173,57 +172,5 @@ def allowed_bytes(device: torch.device) -> int:
     """Bytes of a GPU's memory that torch may take in this process, whether or not others have taken them."""
     if device.type != "cuda":
         return sys.maxsize
-    return int(_share(device) * torch.cuda.mem_get_info(device)[1])
-
-
-def _share(device: torch.device) -> float:
-    return torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if device.index is None else device)
-
-
-def gpu_memory_of(text: str | None, device: str) -> int | None:
-    """Return the bytes that a user allows of a GPU, or None; refuse what no run of any size could keep to."""
-    if text is None:
-        return None
-    memory = parse_bytes(text)
-    if resolve_device(device).type != "cuda":
-        raise InputError(
-            f"gpu_memory={text} limits a GPU, and this run is on the CPU. Leave it out, or use --device cuda. The "
-            "memory of the process is limited by memory=."
-        )
-    refuse_beyond_on_gpu(memory, 0, "A run on a GPU")
-    return memory
-
-
-def refuse_beyond_on_gpu(memory: int, need: int, what: str) -> None:
-    """Refuse work that needs so many bytes of a GPU beside what any work does."""
-    remedy = "Use a smaller batch size or shorter windows, or allow more."
-    refuse_beyond(memory, CONTEXT + FIXED + need, what, remedy, "gpu_memory")
-
-
-@contextmanager
-def limited_memory(device: str | torch.device, memory: int | None) -> Iterator[None]:
-    """Let torch take so little of a GPU that with what CUDA takes it is at most `memory` bytes; None is no limit.
-
-    Torch enforces it: what would take more is an error, as on a GPU of that size. A limit that is set already stays
-    where it is the lower one.
-    """
-    if memory is None:
-        yield
-        return
-    device = resolve_device(device)
     number = torch.cuda.current_device() if device.index is None else device.index
-    before, total = _share(device), torch.cuda.mem_get_info(device)[1]
-    release_memory(device)  # what is no longer in use would count
-    torch.cuda.set_per_process_memory_fraction(min(before, max(0, memory - CONTEXT) / total), number)
-    try:
-        yield
-    finally:
-        release_memory(device)  # what the work has left would stay beside what comes next
-        torch.cuda.set_per_process_memory_fraction(before, number)
-
-
-def said_memory(device: torch.device) -> str:
-    """Say which memory a run has on a device, with its limit where there is one."""
-    if device.type == "cuda" and _share(device) < 1:
-        return f"the {said_bytes(allowed_bytes(device))} that torch may take of {describe_device(device)}"
-    return f"the memory of {describe_device(device)}"
+    return int(torch.cuda.get_per_process_memory_fraction(number) * torch.cuda.mem_get_info(device)[1])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dicot.core.errors import InputError, MissingExtraError, ModelFileError, brief, need_extra
-from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.core.memory import free_memory, refuse_beyond_half
 from dicot.core.storage import check_format, check_hash, has_hash
 from dicot.data.cases import Array, name_cases, write_rows
 from dicot.data.preparation import Preparation, warn_of_unheld
@@ -118,12 +118,11 @@ class OnnxEmbedder:
                 remedy = "Export the model again, with --float64, or float64=True in Python."
                 warn_of_unheld(cases, self.about["channels"], f"in which {self.path} takes windows,", remedy)
             if cases.length > cases.lengths[cases.index].max():
-                refuse_beyond(
-                    memory_of(None),
+                refuse_beyond_half(
+                    free_memory(),
                     cases.length * PER_TIME_STEP,
                     f"Lengthening windows to n_times={cases.length}, as {self.path} says,",
                     "If its model was not trained on such windows, export the model again.",
-                    "half of what is free",
                 )
             exact = replace(cases, dtype=np.float64) if self._takes_float64 else cases
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))

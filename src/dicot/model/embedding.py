@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dicot.core.device import allowed_bytes, float32_arithmetic, resolve_device
 from dicot.core.errors import InputError, is_whole, lookup
-from dicot.core.processes.budget import memory_of, refuse_beyond
+from dicot.core.memory import free_memory, refuse_beyond_half
 from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
@@ -199,12 +199,11 @@ def _width(vector: Vector, n_channels: int) -> int:
 def _refuse_length(vector: Vector, x: Conversion, device: torch.device) -> None:
     """Refuse cases of a model's own length, which a small file can claim, where a pass of two takes half the memory."""
     itemsize = home_of(vector.encoder)[1].itemsize
-    refuse_beyond(
-        memory_of(None) if device.type == "cpu" else allowed_bytes(device) // 2,
+    refuse_beyond_half(
+        free_memory() if device.type == "cpu" else allowed_bytes(device),
         2 * ARRAYS_PER_PASS * _width(vector, x.shape[1]) * x.length * itemsize,
         f"Cases of n_times={x.length} time steps, as this model's config.json wants them ({x.unequal}): a pass",
         "If it was trained on cases of that length, use it where there is more memory. If not, save the model again.",
-        "half of what is free",
     )
 
 

@@ -7,20 +7,16 @@ from typing import Any
 
 from torch import nn
 
-from dicot.core.device import limited_memory, refuse_beyond_on_gpu
 from dicot.core.errors import InputError, ModelFileError
-from dicot.core.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
-from dicot.core.processes.ranks import current_ranks
 from dicot.core.storage import LOCK, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name
 from dicot.model.files import CONFIG, is_registered, plain_json
 from dicot.model.presets import FEATURES, PLACES
-from dicot.train.batches import AHEAD
-from dicot.train.record import Checkpoint, OnStep, Step
+from dicot.train.record import Checkpoint
+from dicot.train.together import current_place, from_first
 
-LOOKS = 5  # steps after which memory hardly grows any more
 CHECKPOINT = "checkpoint.safetensors"
 # Settings that are compared by what they come to.
 RESOLVED = {"preset", "method", "method_params", "recipe", "steps"} | {
@@ -40,32 +36,23 @@ def pretrain_into(
     checkpoint_seconds: float = 10.0,
     minutes: float | None = None,
     overwrite: bool = False,
-    memory: int | None = None,
-    gpu_memory: int | None = None,
 ) -> str:
     """Fit and save the model unless the folder already holds this very run; return a sentence on what happened.
 
     A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `minutes`
-    are those of `fit`. `memory` are the bytes that this process may take: what is known beforehand is refused
-    beforehand, and what a step takes after the first steps. `gpu_memory` are those that it may take of a GPU, which
-    torch enforces. Of several ranks the first one looks at the folder and writes; the others, which need not see it,
-    take part in the training. A second run into the same folder is refused while this one lasts.
+    are those of `fit`. Of several processes the first one looks at the folder and writes; the others, which need not
+    see it, take part in the training. A second run into the same folder is refused while this one lasts.
     """
-    ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
     with ExitStack() as held:
-        if ranks.from_first(lambda: _is_done(folder, model, train, overwrite, held)):
+        if from_first(lambda: _is_done(folder, model, train, overwrite, held)):
             return f"{folder} already holds this run; nothing to do."
-        if gpu_memory is not None:
-            refuse_beyond_on_gpu(gpu_memory, _batch_bytes(model, train), f"A batch of {train.n_times} time steps")
-        held.enter_context(limited_memory(model.device, gpu_memory))
         labels = train.y if isinstance(train, Windows) else None  # a store's are read if the method learns from them
-        if not ranks.is_first:
+        if not current_place().is_first:
             model.take_part(train, labels, checkpoint=checkpoint)
             return ""
-        watch = None if memory is None else _watch(memory, model, train)
         started = time.perf_counter()
-        model.fit(train, labels, checkpoint=checkpoint, on_step=watch, minutes=minutes)
+        model.fit(train, labels, checkpoint=checkpoint, minutes=minutes)
         seconds = time.perf_counter() - started
         model.save_pretrained(folder)
         checkpoint.remove()  # only now: until the model is saved the run can still be lost
@@ -75,28 +62,6 @@ def pretrain_into(
     how = "resumed and finished" if checkpoint.resumed else "trained"
     steps = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}"
     return f"{how}: {steps}, {history.seconds:.1f} s. Wrote {folder}"
-
-
-def _watch(memory: int, model: TimeSeriesEmbedder, train: Cases) -> OnStep:
-    """Refuse a run whose data and batches take more than it may; return what looks at the first steps."""
-    case = train.n_channels * train.n_times * 4
-    held = 2 * len(train) * case if isinstance(train, Windows) else 0  # as they came, and as they are prepared
-    rows = PER_CASE * len(train)
-    batches = _batch_bytes(model, train)
-    remedy = "Use a smaller batch size, shorter windows or a smaller encoder (batch_size=, dim=), or allow more."
-    refuse_beyond(memory, TORCH + held + rows + batches, f"Training on {len(train):,} cases", remedy)
-
-    def look(step: Step) -> None:
-        if step.number <= LOOKS:
-            refuse_beyond(memory, peak_bytes(), f"Step {step.number} of the training", remedy)
-
-    return look
-
-
-def _batch_bytes(model: TimeSeriesEmbedder, train: Cases) -> int:
-    """Return how much the batch of a step takes, with those that are read ahead of it."""
-    batch_size = min(model.resolve(len(train), train.n_times).recipe.batch_size, len(train))
-    return (AHEAD + 1) * batch_size * train.n_channels * train.n_times * 4
 
 
 def _is_done(folder: Path, model: TimeSeriesEmbedder, train: Cases, overwrite: bool, lock: ExitStack) -> bool:

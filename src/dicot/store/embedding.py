@@ -6,20 +6,17 @@ the same source, options and model takes it up, and the bytes are those of a run
 """
 
 import shutil
-import socket
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, LostWorkerError, listed
-from dicot.core.processes.budget import peak_bytes
-from dicot.core.processes.cluster import Cluster, Lost, Share
+from dicot.core.errors import DicotWarning, InputError, listed
 from dicot.core.progress import Bar
 from dicot.core.storage import only_writer
 from dicot.data import Windows
@@ -34,9 +31,7 @@ from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream, facts_of, is_as_before, windows_hash
 from dicot.data.tags import Tag, tags_of, told_of
 from dicot.store.folder import (
-    UNFINISHED,
     VECTORS,
-    Corpus,
     Store,
     UnfinishedStore,
     finish_unit,
@@ -545,88 +540,3 @@ def _chosen(windows: Windows | None, known: set[Place], wanted: bool) -> Windows
     places = zip(windows.recording.tolist(), windows.start.tolist(), windows.end.tolist(), strict=True)
     taken = np.array([(place in known) == wanted for place in places])
     return windows.subset(taken) if taken.any() else None
-
-
-class Embedder(Protocol):
-    """What turns windows into vectors (N, F): a TimeSeriesEmbedder, an OnnxEmbedder."""
-
-    def transform(self, X: Any, /) -> Array: ...
-
-
-@dataclass(frozen=True)
-class OnCluster:
-    """Where a corpus is embedded, other than in this process."""
-
-    cluster: Cluster
-    make: Callable[[], Embedder]  # loads the model in each process
-    share: Share  # what each process has of its node
-    actors: int | None = None  # processes at once; None: as many as find room
-
-
-def embed_corpus(
-    model: Embedder | OnCluster,
-    corpus: Corpus,
-    out: str | Path,
-    *,
-    model_hash: str,
-    overwrite: bool = False,
-    on_shard: Callable[[int], None] = lambda peak: None,
-) -> Store:
-    """Embed all windows of a corpus into a folder, shard by shard; killed, the same call continues to the same bytes.
-
-    `on_shard` is told the most memory, in bytes, that the process which did a shard has had.
-    """
-    folder = Path(out).absolute()
-    with only_writer(folder, folder=True):
-        work = UnfinishedStore(folder, {"corpus": corpus.fingerprint(), "model": model_hash}, overwrite=overwrite)
-        if work.finished is not None:
-            return work.finished
-        units = [shard.name for shard in corpus.shards]
-        left = [number for number, unit in enumerate(units) if work.note(unit) is None]
-        done = len(units) - len(left)
-        with Bar("embed", len(units)) as bar:
-            bar.update(done, "shards")
-            if isinstance(model, OnCluster):
-                peaks = _on_cluster(model, corpus, folder, left)
-            else:
-                peaks = (_embed_shard(model, corpus, number, folder) for number in left)
-            for now, peak in enumerate(peaks, done + 1):
-                bar.update(now, "shards")
-                on_shard(peak)
-        notes = [work.note(unit) or {} for unit in units]
-        made = made_of_corpus(corpus, model_hash)
-        about = {"model": model_hash, "source": None if made is None else made.to_dict()}
-        return work.finish(VECTORS, [notes[0]["features"]], notes, about)
-
-
-def _embed_shard(model: Embedder, corpus: Corpus, number: int, folder: Path) -> int:
-    """Embed one shard; return the most memory that this process has had."""
-    _embed_unit(model.transform, [corpus.shard(number)], folder, corpus.shards[number].name, {})
-    return peak_bytes()
-
-
-def _on_cluster(on: OnCluster, corpus: Corpus, folder: Path, left: Sequence[int]) -> Iterator[int]:
-    begin = partial(_begin, on.make, corpus.path.absolute(), folder)
-    for number, answer in on.cluster.answers(begin, left, on.share, most=on.actors):
-        if isinstance(answer, Lost):
-            raise LostWorkerError(f"Shard {corpus.shards[number].name}: {answer.error}")
-        yield answer
-
-
-def _begin(make: Callable[[], Embedder], path: Path, folder: Path) -> Callable[[int], Iterator[int]]:
-    """Load model and corpus in a process of the cluster; return what embeds a shard there."""
-    if unseen := [one for one in (path, folder / UNFINISHED) if not one.exists()]:
-        said = f"A node of the cluster ({socket.gethostname()}) does not see {unseen[0]}."
-        raise InputError(f"{said} Put corpus, model and vectors on a file system that all nodes share.")
-    model, corpus = make(), Corpus.open(path)
-    return lambda number: iter([_embed_shard(model, corpus, number, folder)])
-
-
-def made_of_corpus(corpus: Corpus, model: str) -> MadeOf | None:
-    """Say which recordings the vectors of a corpus were made of and how; nothing where these lay behind URLs."""
-    sources = [source for source in corpus.sources if source.windows]
-    if any(source.is_url for source in sources):
-        return None
-    how = (corpus.reading.to_dict(), model, corpus.channels, corpus.rate, corpus.n_times, corpus.stride)
-    facts = {source.name: {"file": source.file, "bytes": source.bytes} for source in sources}
-    return MadeOf("recordings", tuple(source.file for source in sources), *how, facts)

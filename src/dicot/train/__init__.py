@@ -8,7 +8,7 @@ _HOMES = {
     **dict.fromkeys(("Checkpoint", "History", "Step"), "dicot.train.record"),
     **dict.fromkeys(("Recipe", "lr_at", "paper_recipe"), "dicot.train.recipe"),
     **dict.fromkeys(("TrainingRun", "carry_out", "pretrain"), "dicot.train.loop"),
-    "join_ranks": "dicot.core.processes.ranks",
+    "join_ranks": "dicot.train.together",
 }
 
 

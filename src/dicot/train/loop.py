@@ -3,8 +3,8 @@
 import hashlib
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,14 +14,12 @@ import torch
 from torch import Tensor
 
 from dicot.core import __version__
-from dicot.core.device import float32_arithmetic, out_of_memory, release_memory, resolve_device, said_memory
+from dicot.core.device import describe_device, float32_arithmetic, out_of_memory, release_memory, resolve_device
 from dicot.core.errors import DeviceMemoryError
-from dicot.core.processes.ranks import Ranks, current_ranks
 from dicot.data import Windows
 from dicot.data.cases import Cases
 from dicot.data.labels import label_fingerprint
 from dicot.methods import Method
-from dicot.nets.encoders.division import LEAST, check_divisible, divided
 from dicot.train.batches import (
     OwnDraws,
     as_training_set,
@@ -35,6 +33,7 @@ from dicot.train.batches import (
 from dicot.train.recipe import Recipe, lr_at
 from dicot.train.record import Checkpoint, DelayedInterrupts, History, OnStep, Record, Reporter
 from dicot.train.stepper import build_stepper
+from dicot.train.together import current_place, shared_work, start_equal
 
 log = logging.getLogger(__name__)
 
@@ -145,15 +144,16 @@ def pretrain(
 
 
 def carry_out(run: TrainingRun, *, device: str | torch.device = "auto", stepper: str = "auto") -> History:
-    """`pretrain` for a run that is described already; divided among the ranks that this process has joined."""
-    device, ranks = resolve_device(device), current_ranks()
+    """`pretrain` for a run that is described already; shared with the processes that this one has joined."""
+    device, place = resolve_device(device), current_place()
+    are_several = place.world > 1
     arithmetic = float32_arithmetic(device, fast=run.recipe.precision == "tf32")
-    interrupts = DelayedInterrupts(run.checkpoint, patient=ranks.several)
-    reporter = Reporter(run.on_step if ranks.is_first else None, run.recipe.steps)
+    interrupts = DelayedInterrupts(run.checkpoint, patient=are_several)
+    reporter = Reporter(run.on_step if place.is_first else None, run.recipe.steps)
     with OwnDraws(device), arithmetic, own_stream(device), interrupts:
-        # What ranks exchange is no part of a CUDA graph.
-        steppers = ("eager",) if ranks.several else tuple(dict.fromkeys((stepper, "eager")))
-        return _persistent(run, device, steppers, reporter, ranks, interrupts)
+        # What processes exchange is no part of a CUDA graph.
+        steppers = ("eager",) if are_several else tuple(dict.fromkeys((stepper, "eager")))
+        return _persistent(run, device, steppers, reporter, interrupts)
 
 
 def own_stream(device: torch.device) -> Any:
@@ -170,14 +170,13 @@ def _persistent(
     device: torch.device,
     steppers: Sequence[str],
     reporter: Reporter,
-    ranks: Ranks,
     interrupts: DelayedInterrupts,
 ) -> History:
     """`training`, begun anew op by op where the memory does not suffice."""
     start = {name: value.detach().to("cpu", copy=True) for name, value in run.method.state_dict().items()}
     for stepper in steppers:
         try:
-            return training(run, device, stepper, reporter, ranks, interrupts)
+            return training(run, device, stepper, reporter, interrupts)
         except RuntimeError as error:  # torch.OutOfMemoryError is one
             if not out_of_memory(error):
                 raise
@@ -188,7 +187,7 @@ def _persistent(
         release_memory(device)
     raise DeviceMemoryError(
         f"Batches of {min(run.recipe.batch_size, len(run.train))} cases of {run.train.n_times} time steps do not fit "
-        f"into {said_memory(device)}, not even op by op. Lower batch_size, or use shorter windows."
+        f"into the memory of {describe_device(device)}, not even op by op. Lower batch_size, or use shorter windows."
     )
 
 
@@ -197,13 +196,12 @@ def training(
     device: torch.device,
     stepper: str,
     reporter: Reporter,
-    ranks: Ranks,
     interrupts: DelayedInterrupts,
 ) -> History:
     """The run itself.
 
-    Random state, precision and stream of the device are those of the caller. Every one of several ranks goes through
-    it with the whole batch: what they divide among them is the work of the encoder.
+    Random state, precision and stream of the device are those of the caller. Every one of several processes goes
+    through it with the whole batch: what they share is the work of the encoder.
     """
     method, recipe, seed = run.method, run.recipe, run.seed
     train = with_labels(run.train) if method.needs_labels else run.train
@@ -213,20 +211,20 @@ def training(
     seed_prepare(seed)
     method.to(device, run.dtype).prepare(train)
     method.to(device, run.dtype).train()  # with the parts that were built just now
-    ranks.start_equal(method)
     batch_size = min(recipe.batch_size, len(train))  # D-62
     source = open_batches(train, run.batches, device, run.dtype, with_labels=method.needs_labels)
     optimiser = run.build_optimiser(device)
-    identity = run.identity(train, optimiser) if run.checkpoint or ranks.several else {}
-    ranks.check_same(identity)
-    record = Record(method, optimiser, run.checkpoint, identity, reporter, ranks, device)
+    identity = run.identity(train, optimiser) if run.checkpoint or current_place().world > 1 else {}
+    start_equal(method, identity)
+    record = Record(method, optimiser, run.checkpoint, identity, reporter, device)
     first, stop = record.first, record.stop
     plans = [method.plan((batch_size, *train.shape[1:]), plan_generator(seed, step)) for step in range(first, stop)]
     take_step = build_stepper(stepper, method, optimiser, source, plans)
     rows = visited(train, seed, first, stop, batch_size)
     record.begin()
 
-    with closing(source.inputs(rows)) as inputs, _divided(run, train, optimiser, ranks, device):
+    reseed = partial(seed_step, seed, 0, device)
+    with closing(source.inputs(rows)) as inputs, shared_work(method, optimiser, train, reseed):
         for step, given, plan in zip(range(first, stop), inputs, plans, strict=True):
             rate = lr_at(step, recipe, len(train) // batch_size)
             set_rate(optimiser, rate)
@@ -238,27 +236,6 @@ def training(
             interrupts.deliver()
     method.eval()
     return record.history
-
-
-@contextmanager
-def _divided(
-    run: TrainingRun, train: Cases, optimiser: torch.optim.Optimizer, ranks: Ranks, device: torch.device
-) -> Iterator[None]:
-    """Divide the passes of the method's encoders among the ranks, and average the gradients before each step."""
-    if not ranks.several:
-        yield
-        return
-    cases = torch.from_numpy(train[slice(0, LEAST * ranks.world)].copy()).to(device, run.dtype)
-    check_divisible(run.method, cases, ranks, partial(seed_step, run.seed, 0, device))
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    hook = optimiser.register_step_pre_hook(
-        lambda *_: ranks.mean([parameter.grad for parameter in parameters if parameter.grad is not None])
-    )
-    try:
-        with divided(run.method, ranks):
-            yield
-    finally:
-        hook.remove()
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:

@@ -20,8 +20,8 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from dicot.core.errors import DicotError, InputError, LostWorkerError, ModelFileError, NonFiniteLossError, brief
-from dicot.core.processes.ranks import Ranks
 from dicot.core.storage import OPEN, TENSORS, check_hash, remove_leftovers, with_hash, write_atomic, writing
+from dicot.train.together import agree, current_place, from_first
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,6 @@ class Checkpoint:
     overwrite: bool = False  # a damaged file or that of another run is replaced; otherwise it is refused
     resumed: bool = field(default=False, init=False)  # whether a run was read from the file
     ended: bool = field(default=False, init=False)  # whether that run had been ended early, by a callback
-    writes: bool = field(default=True, init=False)  # of several ranks of a run, only the first writes it
     under_way: bool = field(default=False, init=False, repr=False)  # whether steps have begun
     asked: bool = field(default=False, init=False, repr=False)  # whether it is to be written after the present step
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
@@ -123,7 +122,7 @@ class Checkpoint:
     ) -> None:
         """Replace the file as a whole: a reader sees the old run or the new one, never a half."""
         self._written, self.asked = time.monotonic(), False
-        if not self.writes:
+        if not current_place().is_first:
             return
         tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
         numbers: dict[str, Any] = {}
@@ -151,16 +150,14 @@ class Checkpoint:
             remove_leftovers(self.path)
             self.path.unlink(missing_ok=True)
 
-    def read(
-        self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any], ranks: Ranks
-    ) -> History | None:
+    def read(self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any]) -> History | None:
         """Load a run into method and optimiser, and give its history; None if there is no file.
 
-        Of several ranks the first reads the file for all.
+        Of several processes the first reads the file for all.
         """
         self.resumed = self.ended = False
         try:
-            data = ranks.from_first(self._read)
+            data = from_first(self._read)
             if data is None:
                 return None
             check_hash(data, TENSORS)  # what is sealed is what was written
@@ -172,7 +169,7 @@ class Checkpoint:
             if not self.overwrite or isinstance(error, LostWorkerError):
                 raise found from error
             log.info("the run starts anew: %s", found)
-            if self.writes:
+            if current_place().is_first:
                 self.path.unlink(missing_ok=True)
             return None
         method.load_state_dict(_part(tensors, "method."))
@@ -232,15 +229,13 @@ class Record:
         checkpoint: Checkpoint | None,
         identity: Mapping[str, Any],
         reporter: Reporter,
-        ranks: Ranks,
         device: torch.device,
     ) -> None:
         self.method, self.optimiser, self.checkpoint, self.identity = method, optimiser, checkpoint, identity
-        self.reporter, self.ranks, self.steps = reporter, ranks, reporter.steps
+        self.reporter, self.steps = reporter, reporter.steps
         self.history = History()
         if checkpoint:
-            checkpoint.writes = ranks.is_first
-            self.history = checkpoint.read(method, optimiser, identity, ranks) or self.history
+            self.history = checkpoint.read(method, optimiser, identity) or self.history
         self.first = len(self.history)
         self.stop = self.first if checkpoint and checkpoint.ended else self.steps
         self.unread: list[Tensor] = []  # losses that are still on the device
@@ -264,12 +259,12 @@ class Record:
             self._write()
         elif len(self.unread) >= self.every:
             self._read()
-        ends, leaves = self.ranks.agree(self.reporter.tell(self.history), is_asked, self.history.loss)
+        ends, leaves = agree(self.reporter.tell(self.history), is_asked, self.history.loss)
         if ends and not is_last:
             self._write(ended=True)  # on a GPU more steps have been taken than were reported
             self.reporter.tell(self.history)
             return True
-        if leaves:  # a signal has come to another rank, perhaps to this one too
+        if leaves:  # a signal has come to another process, perhaps to this one too
             self._write()
             if not is_asked:
                 raise KeyboardInterrupt
@@ -299,8 +294,8 @@ class DelayedInterrupts:
     A step that is cut off would leave weights and history that do not match, so it is finished first. A second signal
     does not wait, nor does the first while no step is under way. Python delivers signals to the main thread only, so in
     other threads nothing changes. A signal that the caller ignores stays ignored.
-    With `patient` a signal of the other kind is not a second one: torchrun answers Ctrl-C, which reaches every rank, by
-    sending them SIGTERM as well.
+    With `patient` a signal of the other kind is not a second one: torchrun answers Ctrl-C, which reaches every process,
+    by sending them SIGTERM as well.
     """
 
     def __init__(self, checkpoint: Checkpoint | None, *, patient: bool = False) -> None:

@@ -13,6 +13,7 @@ from dicot.data.cases import Array
 from dicot.data.datasets import load_parts
 from dicot.data.readers import Content
 from dicot.store.embedding import (
+from dicot.store.shards import made_of_corpus
     EmbeddingRun,
     embed_recordings,
     is_current,
