@@ -13,15 +13,14 @@ from dicot.data.cases import Array
 from dicot.data.datasets import load_parts
 from dicot.data.readers import Content
 from dicot.store.embedding import (
-from dicot.store.shards import made_of_corpus
     EmbeddingRun,
     embed_recordings,
     is_current,
     lost_by_renewal,
-    made_of_corpus,
 )
 from dicot.store.folder import Corpus
 from dicot.store.modelplace import model_beside
+from dicot.store.shards import made_of_corpus
 from dicot.store.source import DataSource, Say, be_silent, recordings_sentence
 from dicot.store.vectors import COLUMNS, MadeOf, RowFile, source_of, write_vectors
 from dicot.use.modelchoice import ChosenModel, Embedder, EmbedderOptions, hash_at
