@@ -16,7 +16,7 @@ from dicot.cli import exitcodes
 from dicot.cli import options as opt
 from dicot.cli.paths import check_data, check_model_folder
 from dicot.cli.settings import Settings, checking_options
-from dicot.cli.sources import DataSource, find_source
+from dicot.cli.sources import find_source
 from dicot.core.errors import WrongCallError
 from dicot.core.place import find_place
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dicot.data.cases import Cases
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.presets import Preset
+    from dicot.store.source import DataSource
 
 OF_RUN = ("unequal", "checkpoint_seconds")
 OF_POOL = ("n_series", "synthetic")
@@ -159,7 +160,7 @@ def _policies(settings: Settings) -> dict[str, Any]:
     return opt.given(unequal=settings.own.get("unequal"), missing=settings.reading.get("missing"))
 
 
-def _training_cases(data: str, source: DataSource, settings: Settings) -> "tuple[Cases, str | None]":
+def _training_cases(data: str, source: "DataSource", settings: Settings) -> "tuple[Cases, str | None]":
     """Return what is learnt from, and the family of a data set by name; say how much it is."""
     name, family = data, None
     cases: Cases
@@ -183,7 +184,7 @@ def _new_model(
     training: TrainingOptions,
     settings: Settings,
     params: dict[str, Any],
-    source: DataSource,
+    source: "DataSource",
     family: str | None,
 ) -> "TimeSeriesEmbedder":
     from dicot.model.estimator import TimeSeriesEmbedder

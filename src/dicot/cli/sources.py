@@ -7,7 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from dicot.data.allowance import Allowance
-    from dicot.store.source import DataSource as DataSource
+    from dicot.store.source import DataSource
 
 
 def find_source(
@@ -35,12 +35,3 @@ def say_table(data: str | list[str], options: dict[str, Any]) -> None:
     from dicot.store import source
 
     source.say_table(data, options, typer.echo)
-
-
-def __getattr__(name: str) -> Any:
-    """Find the class for commands that still look for it here."""
-    if name != "DataSource":
-        raise AttributeError(name)
-    from dicot.store import source
-
-    return source.DataSource
