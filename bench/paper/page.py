@@ -1,16 +1,17 @@
 """The paper as one page: every figure and table in its order, ours beside the paper's, and what each rests on."""
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from bench.paper import figures, tables
 from bench.paper.grid import rests_on
 from bench.paper.mapfile import read_maps
-from bench.paper.numbers import ARCHIVES, COUNTS
+from bench.paper.numbers import ARCHIVES
 from bench.paper.reports import CAVEATS, closing
 from bench.paper.summary import summary_parts
 from bench.paper.tables import Records, newest
@@ -44,11 +45,12 @@ FAMILIES = {  # of the data sets that a suite is about, where it is not called a
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or a table of the paper: a caption in our words, how its parts are made, and the suites behind it."""
+    """A figure or a table of the paper, as exhibits.toml describes it."""
 
     title: str
     caption: str
-    parts: Callable[..., Iterator[Part]]  # of the records and the names of the suites
+    parts: str  # the name of the function that makes them, of `MAKERS`
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of that function
     suites: tuple[str, ...] = ()
     source: str = ""  # what it is made of where that is no result
 
@@ -59,141 +61,26 @@ def name_of(key: str) -> str:
     return f"{kind.capitalize()} {key.removeprefix(kind)}"
 
 
-EXHIBITS: dict[str, Exhibit] = {
-    "figure1": Exhibit(
-        "Accuracy with 1 % of the labels against training time",
-        "Each point is a contender: the time it takes to train on all large sets together, and the accuracy of a "
-        "linear probe on its frozen encoder with one label in a hundred, averaged over sets and seeds. Supervised is "
-        "an encoder trained end to end on the same labelled cases.",
+MAKERS: dict[str, Callable[..., Iterator[Part]]] = {
+    maker.__name__: maker
+    for maker in (
         figures.time_part,
-        ("low_label",),
-    ),
-    "figure2": Exhibit(
-        "The method",
-        "A case is cut into k overlapping sub-blocks; each has to find the one before it by similarity.",
         figures.method_part,
-        source="the method itself",
-    ),
-    "table1": Exhibit(
-        "Linear probe on the large sets",
-        "Accuracy of logistic regression on frozen embeddings with all training labels, by data set and on average, "
-        "and the time to fit. Supervised is trained end to end; raw data, random forest and MiniRocket have no "
-        "network.",
-        partial(tables.scores_part, hours=True),
-        ("large",),
-    ),
-    "table2": Exhibit(
-        "Both archives",
-        "Average accuracy, average rank among these twelve and time to fit over the UCR and UEA archives. The paper's "
-        "MiniRocket is refitted per batch and scored by a forest (D-37), ours is fitted once and scored by ridge "
-        "regression; its random forest sees the means of the channels (D-36).",
-        tables.archives_part,
-        ("ucr", "uea"),
-    ),
-    "figure3": Exhibit(
-        "Critical difference over all data sets",
-        "Average ranks of the ten self-supervised methods by linear probe over the data sets of all families at once. "
-        "Methods that a bar joins do not differ at 5 %.",
         figures.ranks_part,
-        EVERYWHERE,
-    ),
-    "table3": Exhibit(
-        "Linear probe with 1 % of the labels",
-        "The same as Table 1 with one labelled case in a hundred, the classes in proportion; Supervised is trained end "
-        "to end on these alone.",
-        partial(tables.scores_part, labels="few_1pct"),
-        ("low_label",),
-    ),
-    "figure4": Exhibit(
-        "Nearest neighbour by number of labelled cases",
-        "Accuracy of one nearest neighbour among 5 to 500 labelled cases per class, averaged over the large sets: "
-        "nothing is trained on the embeddings.",
         figures.neighbours_part,
-        ("knn",),
-    ),
-    "table4": Exhibit(
-        "Clustering, averages",
-        "k-means on the embeddings of the test part, compared with the classes: normalised mutual information, "
-        "adjusted Rand index, and the rank over both on all sets. Supervised_B is the same encoder trained "
-        "with all labels.",
-        partial(tables.clustering_part, averages=True),
-        ("clustering",),
-    ),
-    MAPS_KEY: Exhibit(
-        "Maps of the embeddings",
-        "t-SNE of the embeddings of every test case, coloured by class, by each method, an encoder trained with labels "
-        "and the untrained ones. The paper shows SKODA. A map is for looking at: distances in it measure nothing.",
         figures.maps_part,
-    ),
-    "table5": Exhibit(
-        "Transfer between data sets",
-        "Trained on one set's accelerometer, probed with all labels on another's.",
-        tables.scores_part,
-        ("transfer",),
-    ),
-    "table6": Exhibit(
-        "Ablation",
-        "Di-COT without one of its parts, or with another in its place: averages by linear probe over the families of "
-        "data sets.",
-        tables.variants_part,
-        ("ablation",),
-    ),
-    "table7": Exhibit(
-        "Which sub-block is the positive one",
-        "The one before, the one after, or both: averages by every protocol.",
-        tables.positives_part,
-        ("positive_selection",),
-    ),
-    "figure6": Exhibit(
-        "Cost against the batch size",
-        "Time per step and peak memory of Di-COT and CaTT for batches of 8 to 512 cases. The time is that of a short "
-        "run, what it builds on the way included, divided by its steps. The loss of CaTT compares all time steps of a "
-        "batch with one another; ours does that in chunks, and without chunks as its authors do.",
         figures.scaling_part,
-        ("batch_scaling",),
-    ),
-    "table8": Exhibit(
-        "The large data sets",
-        "Windows after preparation, and what stands in for a set that is not at hand.",
-        tables.data_sets_part,
-        source="the cards of the data sets",
-    ),
-    "table9": Exhibit(
-        "Clustering on every data set", "What Table 4 averages.", tables.clustering_part, ("clustering",)
-    ),
-    "table10": Exhibit(
-        "Settings of Di-COT",
-        "Temperature, overlap, and the number of sub-blocks: the same for every step (fixed k), or drawn from 2 "
-        "to k_max.",
-        tables.variants_part,
-        ("extended_ablation",),
-    ),
-    "figure7": Exhibit(
-        "Training time against the number of sub-blocks",
-        "What a training step of Di-COT takes, by the number of sub-blocks.",
         figures.splits_part,
-        source="runs that were alone on their device (`python -m bench alone`)",
-    ),
-    **{
-        f"table{number}": Exhibit(
-            f"Nearest neighbour, {count} labelled cases per class",
-            f"Accuracy of one nearest neighbour among {count} labelled training cases of each class, on every large "
-            "set.",
-            partial(tables.scores_part, labels=f"knn_{count}"),
-            ("knn",),
-        )
-        for number, count in enumerate(COUNTS, 11)
-    },
-    **{
-        f"table{number}": Exhibit(
-            f"Every {suite.upper()} set",
-            f"Accuracy of a linear probe on every set of the {kind} archive that the paper uses.",
-            tables.scores_part,
-            (suite,),
-        )
-        for number, suite, kind in ((16, "uea", "multivariate"), (17, "ucr", "univariate"))
-    },
+        tables.scores_part,
+        tables.archives_part,
+        tables.clustering_part,
+        tables.variants_part,
+        tables.positives_part,
+        tables.data_sets_part,
+    )
 }
+_DESCRIBED = tomllib.loads(Path(__file__).with_name("exhibits.toml").read_text(encoding="utf-8"))
+EXHIBITS = {key: Exhibit(**{**one, "suites": tuple(one.get("suites", ()))}) for key, one in _DESCRIBED.items()}
 
 
 def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
@@ -246,7 +133,7 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
     lead += [f"To fill it: {how}" for how in commands(key, one)]
     parts: list[Part] = []
     try:
-        parts += one.parts(records, *one.suites)
+        parts += MAKERS[one.parts](records, *one.suites, **one.settings)
     except InputError as error:
         parts.append(Part("", text=f"It cannot be shown: {error}"))
     first = Part("", lead=tuple(lead))
@@ -283,7 +170,7 @@ def circumstances(records: Records, one: Exhibit) -> Iterator[str]:
     if data.empty:
         return
     seen = data.protocol.map(lambda name: SAME_LABELS.get(name, name))
-    if wanted := getattr(one.parts, "keywords", {}).get("labels"):
+    if wanted := one.settings.get("labels"):
         data, seen = data[seen == wanted], seen[seen == wanted]
     trained = data[data.precision != ""].drop_duplicates(["contender", "schedule", "source", "seed", "batch_size"])
     places = trained.device.str.replace(ALONE, "").str.replace(SHARED, "").value_counts()
