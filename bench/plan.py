@@ -48,7 +48,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Facts:
+class Known:
     """What is known of a data set before any job: why it cannot be used, or else what it is."""
 
     error: DicotError | None = None
@@ -74,64 +74,92 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
     """
     jobs = unique_jobs(jobs)
     recorded = {result.key: result for result in ledger.results()}
-    rows = [recorded[job.key] for job in jobs if job.key in recorded]
-    facts = _look(
-        dict.fromkeys(data.name for job in jobs for data in (job.source, job.target)),
-        {name for row in rows for name in (row.source, row.target)},
-    )
-    changed = {row.key: names for row in rows if (names := _changed(row, facts))}
-    planned, states, problems = list[Job](), dict[str, str](), dict[str, DicotError]()
-    too_large: dict[str, set[int]] = {}  # batches
-    for job in jobs:
-        source, batch = facts[job.source.name], int(job.contender.settings.get("batch_size", 0))
-        if source.error is None and batch > source.n_train:
-            too_large.setdefault(job.source.name, set()).add(batch)
-            continue
-        planned.append(job)
-        found = {one.name: why for one in (job.source, job.target) if (why := facts[one.name].problem(one)) is not None}
-        problems |= found
-        row = recorded.get(job.key)
-        if row is not None and job.key not in changed and (row.error is None or not retry_failed):
+    rows = {job.key: recorded[job.key] for job in jobs if job.key in recorded}
+    names = dict.fromkeys(data.name for job in jobs for data in (job.source, job.target))
+    compared = {name for row in rows.values() for name in (row.source, row.target)}
+    facts = look_at(names, compared)
+
+    planned = [job for job in jobs if not exceeds(job, facts)]
+    states: dict[str, str] = {}
+    problems: dict[str, DicotError] = {}
+    changed: set[str] = set()
+    for job in planned:
+        row = rows.get(job.key)
+        changed_sets = [] if row is None else changes(row, facts)
+        changed.update(changed_sets)
+        own_problems = problems_of(job, facts)
+        problems |= own_problems
+        if row is not None and not changed_sets and (row.error is None or not retry_failed):
             states[job.key] = "recorded" if row.error is None else "failed"
-        elif any(isinstance(why, MissingDataError) for why in found.values()):
+        elif any(isinstance(error, MissingDataError) for error in own_problems.values()):
             states[job.key] = "no data"
         else:
-            states[job.key] = "unusable" if found else "to run"
-    notes = [one.note for one in facts.values() if one.note]
-    for name, sizes in too_large.items():
-        batches = ", ".join(map(str, sorted(sizes)))
-        notes.append(f"{name} has {facts[name].n_train} training cases: batches of {batches} are left out")
-    return Plan(
-        tuple(planned),
-        states,
-        tuple(sorted(name for name, why in problems.items() if isinstance(why, MissingDataError))),
-        {name: str(why) for name, why in problems.items() if not isinstance(why, MissingDataError)},
-        tuple(notes),
-        tuple(sorted({name for names in changed.values() for name in names})),
-    )
+            states[job.key] = "unusable" if own_problems else "to run"
+
+    missing = sorted(name for name, error in problems.items() if isinstance(error, MissingDataError))
+    unusable = {name: str(error) for name, error in problems.items() if name not in missing}
+    notes = [known.note for known in facts.values() if known.note]
+    notes += batch_notes([job for job in jobs if exceeds(job, facts)], facts)
+    return Plan(tuple(planned), states, tuple(missing), unusable, tuple(notes), tuple(sorted(changed)))
 
 
-def _look(names: Mapping[str, None], compared: set[str]) -> dict[str, _Facts]:
+def look_at(names: Mapping[str, None], compared: set[str]) -> dict[str, Known]:
     """Look at each of these data sets: at all of a file and of what is compared with a row, else at the card."""
     facts = {}
     with Bar("look at data", len(names)) as bar:
         for done, name in enumerate(names):
             bar.update(done, name)
             try:
-                known = None if is_path(name) else card(name)  # an error where it is not here: nothing is downloaded
-                about = f"{name}: {' '.join(known.notes).removesuffix('.')}" if known and known.notes else ""
-                if known is not None and name not in compared:
-                    facts[name] = _Facts(None, known.n_channels, known.n_train, note=about)
-                    continue
-                loaded = load_labelled(name)
-                train = loaded.split.train
-                facts[name] = _Facts(None, train.n_channels, len(train), loaded.fingerprint, loaded.note or about)
+                facts[name] = look_at_one(name, whole=name in compared or is_path(name))
             except DicotError as error:  # one data set less, and no reason to end
-                facts[name] = _Facts(error)
+                facts[name] = Known(error)
     return facts
 
 
-def _changed(row: Result, facts: Mapping[str, _Facts]) -> list[str]:
-    """Which of the row's data sets are known to be others now."""
+def look_at_one(name: str, *, whole: bool) -> Known:
+    facts = None if is_path(name) else card(name)  # an error where it is not here: nothing is downloaded
+    note = ""
+    if facts is not None and facts.notes:
+        note = f"{name}: {' '.join(facts.notes).removesuffix('.')}"
+    if facts is not None and not whole:
+        return Known(None, facts.n_channels, facts.n_train, note=note)
+    loaded = load_labelled(name)
+    train = loaded.split.train
+    return Known(None, train.n_channels, len(train), loaded.fingerprint, loaded.note or note)
+
+
+def batch_of(job: Job) -> int:
+    return int(job.contender.settings.get("batch_size", 0))
+
+
+def exceeds(job: Job, facts: Mapping[str, Known]) -> bool:
+    """Tell whether the job's batches are larger than the training part."""
+    source = facts[job.source.name]
+    return source.error is None and batch_of(job) > source.n_train
+
+
+def batch_notes(jobs: Sequence[Job], facts: Mapping[str, Known]) -> list[str]:
+    """Say of each data set which batches are left out because they are larger than the training part."""
+    batches: dict[str, set[int]] = {}
+    for job in jobs:
+        batches.setdefault(job.source.name, set()).add(batch_of(job))
+    return [
+        f"{name} has {facts[name].n_train} training cases: batches of {', '.join(map(str, sorted(sizes)))} are left out"
+        for name, sizes in batches.items()
+    ]
+
+
+def problems_of(job: Job, facts: Mapping[str, Known]) -> dict[str, DicotError]:
+    """Say by name which data sets of a job cannot be used, and why."""
+    problems = {}
+    for data in (job.source, job.target):
+        error = facts[data.name].problem(data)
+        if error is not None:
+            problems[data.name] = error
+    return problems
+
+
+def changes(row: Result, facts: Mapping[str, Known]) -> list[str]:
+    """Say which of the row's data sets are known to be others now."""
     pairs = ((row.source, row.source_data), (row.target, row.target_data))
     return [name for name, then in pairs if then and (facts[name].fingerprint or then) != then]

@@ -2,22 +2,25 @@
 
 import os
 import sys
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from bench.executor import execute, site_for
+from bench.ledger import Ledger, check_export, exports_in, read_contents, write_table
+from bench.plan import STATES, Plan, make_plan
+from bench.suites import SuiteOptions, suite_jobs
 from dicot.cli import options as opt
 from dicot.cli.paths import check_outputs
 from dicot.cli.settings import sort_settings, texts_of, whole_number
 from dicot.cli.tables import show_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
-
-    from bench.plan import Plan
-    from bench.suites import SuiteOptions
-    from dicot.judge.evaluation.jobs import Job, Unit
+from dicot.core.device import resolve_device
+from dicot.core.progress import Bar
+from dicot.judge.evaluation.jobs import Job, Unit
+from dicot.judge.evaluation.scoring import clear_finished
 
 SUITE_SETTINGS = ("sets", "seeds", "steps", "schedule", "precision", "channels")  # of --set
 LEDGER = Path("out/bench.sqlite")
@@ -26,15 +29,29 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run failed jo
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")]
 
 
+@dataclass(frozen=True)
+class Narrowing:
+    """What of the suites is run, and with which settings."""
+
+    only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None
+    sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None
+    seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None
+    protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None
+    set_: opt.Set = None
+
+    def suite_options(self) -> SuiteOptions:
+        given = {"sets": self.sets, "seeds": self.seeds, "steps": None if self.steps is None else str(self.steps)}
+        texts = {name: text for name, text in given.items() if text is not None} | texts_of(self.set_)
+        more = {"contenders": opt.names_in(self.only), "protocols": opt.names_in(self.protocols)}
+        return suite_options(texts, "scale", "family", "subsets", **more)
+
+
 def run(
     suites: Annotated[
         list[str], typer.Argument(help="Suites, see `list suites`; what several of them need is trained once.")
     ],
-    only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,
-    sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
-    protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
+    narrowing: Narrowing,
     ledger: LedgerFile = LEDGER,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core, one on a GPU.")] = None,
     device: opt.Device = "auto",
@@ -42,7 +59,6 @@ def run(
     dry_run: DryRun = False,
     export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
     overwrite: opt.Overwrite = False,
-    set_: opt.Set = None,
 ) -> None:
     """Run what is missing of SUITES. The same command continues a run that was interrupted.
 
@@ -51,17 +67,10 @@ def run(
     data set could not be used; the others are run all the same.
     """
     check_outputs(export, overwrite=overwrite, inputs=(ledger,))
-
-    from bench.ledger import Ledger, check_export, write_table
-    from bench.plan import make_plan
-    from bench.suites import suite_jobs
-
-    said = {"sets": sets, "seeds": seeds, "steps": None if steps is None else str(steps)}
-    texts = {name: text for name, text in said.items() if text is not None} | texts_of(set_)
-    more = {"contenders": opt.names_in(only), "protocols": opt.names_in(protocols)}
-    jobs = suite_jobs(suites, suite_options(texts, "scale", "family", "subsets", **more))
+    jobs = suite_jobs(suites, narrowing.suite_options())
     if export is not None:
         check_export(export)
+
     with Ledger(":memory:") if dry_run and not ledger.exists() else Ledger(ledger, read_only=dry_run) as book:
         plan = make_plan(jobs, book, retry_failed=retry_failed)
         announce(plan)
@@ -69,11 +78,12 @@ def run(
             show_plan(plan)
         else:
             book.enrol([job for job in jobs if job.key in plan.states])
-    failed = 0 if dry_run else run_units(plan.units, ledger, device, workers, plan.finished)
+    n_failed = 0 if dry_run else run_units(plan.units, ledger, device, workers, plan.finished)
+
     if export is not None:
         with Ledger(ledger, read_only=True) as book:
             typer.echo(f"Wrote {write_table(export, *book.contents())} rows to {export}")
-    if failed or (plan.unusable and not dry_run):
+    if n_failed or (plan.unusable and not dry_run):
         raise typer.Exit(1)
 
 
@@ -82,19 +92,15 @@ def merge_ledgers(
     ledger: LedgerFile = LEDGER,
 ) -> None:
     """Take the rows of other ledgers over into this one, all or none; of two for one job the newer stays."""
-    from bench.ledger import Ledger, exports_in, read_contents
-
-    others = [path for other in others for path in exports_in(other)]
-    sources = [read_contents(other) for other in others]
+    paths = [path for other in others for path in exports_in(other)]
+    sources = [read_contents(path) for path in paths]
     with Ledger(ledger) as book:
-        for other, (rows, taken) in zip(others, book.take(sources), strict=True):
-            typer.echo(f"{other}: {rows} rows, {taken} of them taken over into {ledger}")
+        for path, (rows, taken) in zip(paths, book.take(sources), strict=True):
+            typer.echo(f"{path}: {rows} rows, {taken} of them taken over into {ledger}")
 
 
-def suite_options(texts: dict[str, str], *names: str, **more: Any) -> "SuiteOptions":
+def suite_options(texts: dict[str, str], *names: str, **more: Any) -> SuiteOptions:
     """Make the options of suites from settings as they were written; `names` are more that are taken from them."""
-    from bench.suites import SuiteOptions
-
     values = sort_settings(texts, reading=(), own=(*SUITE_SETTINGS, *names)).own
     taken = {name: values[name] for name in ("precision", *names) if name in values}
     schedule = texts.get("schedule", "per_step")
@@ -109,7 +115,7 @@ def suite_options(texts: dict[str, str], *names: str, **more: Any) -> "SuiteOpti
     )
 
 
-def announce(plan: "Plan") -> None:
+def announce(plan: Plan) -> None:
     """Say what a user should know before hours are spent."""
     states = list(plan.states.values())
     shown = ("recorded", "failed", "no data", *(["unusable"] if "unusable" in states else []), "to run")
@@ -130,33 +136,26 @@ def announce(plan: "Plan") -> None:
         typer.echo("Failed jobs are run again with --retry-failed.")
 
 
-def show_plan(plan: "Plan") -> None:
-    from bench.plan import STATES
-
+def show_plan(plan: Plan) -> None:
     counts = plan.counts()
     show_columns({"contender": counts, **{state: [one[state] for one in counts.values()] for state in STATES}})
 
 
 def run_units(
-    units: "Sequence[Unit]",
+    units: Sequence[Unit],
     ledger: Path,
     device: str,
     workers: int | None,
-    finished_fits: "Set[str]",
+    finished_fits: Set[str],
 ) -> int:
     """Run these units, and say how many of their jobs failed.
 
     What an earlier run here kept of finished fits is removed.
     """
-    from bench.executor import execute, site_for
-    from dicot.core.device import resolve_device
-    from dicot.core.progress import Bar
-    from dicot.judge.evaluation.scoring import clear_finished
-
     total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
     with Bar("bench", total) as bar:
 
-        def tell(job: "Job", error: str | None) -> None:
+        def tell(job: Job, error: str | None) -> None:
             what = f"{job}, {job.protocol}"
             told.append(what)
             errors.extend([f"{what}: {error}"] if error else [])

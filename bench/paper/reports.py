@@ -6,8 +6,8 @@ from functools import partial
 
 import pandas as pd
 
-from bench.paper.grid import paper_line, published
-from bench.paper.numbers import paper_audit, paper_name, printed_names, variant_names
+from bench.paper.grid import published
+from bench.paper.numbers import paper_audit, paper_name
 from bench.paper.tables import newest, summary_of_archives
 from bench.report import frame
 from bench.report.benchmark import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
@@ -110,14 +110,6 @@ def audit_table() -> Table:
     )
     rows = ((table, row) for table, *row in audit["rows"])
     return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)
-
-
-def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Keep the rows of the paper's lines and variants, and of the controls; which of these have no rank."""
-    names = printed_names(set(data.suite))
-    chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
-    outside = tuple(name for name in frame.CONTROLS if name not in set(data.contender[chosen]))
-    return data[chosen | data.contender.isin(frame.CONTROLS)], outside
 
 
 def summary_markdown(data: pd.DataFrame) -> str:

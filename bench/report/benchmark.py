@@ -51,7 +51,6 @@ class Request:
     data: pd.DataFrame
     beside: Any = None  # published numbers: makes `parts(runs, name)` and the `closing()` ones of a report
     baseline: str | None = None
-    outside: tuple[str, ...] | None = None  # contenders without a rank, where those with one were asked for by name
     lacking: Sequence[tuple[str, str]] = ()  # data sets (source, target) that the suite has no record of
     older: int = 0  # rows that were recorded again since
 
@@ -81,8 +80,7 @@ class Request:
         """Find the complete data sets of a table; a line that has less than half of them costs no other its sets."""
         names, sets = frame.contender_of(runs), frame.means(runs).notna().sum(axis=1)
         few = [line for line in sets.index[2 * sets < sets.max()] if names.get(line) not in frame.CONTROLS]
-        unasked = [line for line, name in names.items() if name in (self.outside or ())]
-        return scores.block_of(runs, few if self.outside is None else unasked)
+        return scores.block_of(runs, few)
 
     def parts(self) -> Parts:
         """Make everything the report shows, in order: what it comes to first; failures and the paper's sums last."""
@@ -107,14 +105,6 @@ def write_report(folder: Path, suite: str, data: pd.DataFrame, *, command: str =
     request = Request.of(suite, data, **how)
     title = f"Benchmark: {suite.replace(JOIN, ' and ')}"
     return write_pages(folder, title, request.parts(), request.facts(command), frame.trial_note(request.data))
-
-
-def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Keep the rows of these contenders and of the controls; controls that were not asked for have no rank."""
-    for name in names:
-        lookup(dict.fromkeys(data.contender), name, "contender")
-    outside = tuple(name for name in frame.CONTROLS if name not in names)
-    return data[data.contender.isin([*names, *frame.CONTROLS])], outside
 
 
 def report_facts(data: pd.DataFrame) -> dict[str, object]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.commands import bench
 
+from bench.ledger import Contents
 from bench.paper import suites as paper_suites
 from bench.suites import SUITES
 from dicot.core.errors import InputError
@@ -67,14 +68,14 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
     called = []
-    monkeypatch.setattr("bench.paper.maps.run_maps", lambda name, path, **more: called.append((name, path, more)))
-    monkeypatch.setattr("bench.paper.page.write_paper", lambda *words: [])
+    monkeypatch.setattr("bench.commands.paper.run_maps", lambda name, path, **more: called.append((name, path, more)))
+    monkeypatch.setattr("bench.commands.paper.write_paper", lambda *words: [])
     Path("results").mkdir()
     Path("results/a.csv").write_text("")
     Path("results/maps.npz").write_bytes(b"maps")
-    monkeypatch.setattr("bench.paper.mapfile.read_maps", lambda path: SimpleNamespace(data_set="waves.npz"))
-    monkeypatch.setattr("bench.ledger.read_contents", lambda path: ([], []))
-    monkeypatch.setattr("bench.ledger.read_records", lambda *words: ([], []))
+    monkeypatch.setattr("bench.commands.paper.read_maps", lambda path: SimpleNamespace(data_set="waves.npz"))
+    monkeypatch.setattr("bench.commands.paper.read_contents", lambda path: Contents([], []))
+    monkeypatch.setattr("bench.commands.paper.read_records", lambda *words: Contents([], []))
     call = ["paper", "--run", "--overwrite", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
     assert "Maps of waves.npz would be written to out/maps.npz" in bench(*call, "--dry-run")
     assert not called and not Path("out").exists()

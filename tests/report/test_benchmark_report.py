@@ -8,8 +8,7 @@ import pytest
 from tests.report.samples import SUITES, failed, several
 
 from bench.paper import reports
-from bench.paper.reports import of_the_papers_lines
-from bench.report.benchmark import narrowed, write_report
+from bench.report.benchmark import write_report
 from bench.report.frame import frame
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
@@ -107,18 +106,8 @@ def test_facts_say_where_the_numbers_come_from(tmp_path, quick):
 
 
 @pytest.mark.slow
-def test_suites_are_joined_and_narrowed_to_the_papers_lines(tmp_path, quick):
+def test_suites_are_joined(tmp_path, quick):
     records = [*SUITES["ucr"], *SUITES["uea"]]
     everyone = report(tmp_path / "a", "ucr+uea", records)["report.md"]
     assert "# Benchmark: ucr and uea" in everyone and "- data sets: 9" in everyone
     assert "| minirocket, linear |" in everyone and "| dicot, per_epoch |" in everyone
-    rows, outside = of_the_papers_lines(frame(records))
-    write_report(tmp_path / "b", "ucr+uea", rows, outside=outside, beside=reports)
-    files = {"report.md": (tmp_path / "b" / "report.md").read_text()}
-    text = files["report.md"].split("## Standings")[1].split("##")[0]
-    assert "per_epoch" not in text and "| minirocket |" in text
-    ranks = {row.split(" | ")[0]: row.split(" | ")[2] for row in text.splitlines() if row.startswith("| ")}
-    assert ranks["| random"] == ranks["| calibrated"] == "" and float(ranks["| dicot"].strip("*")) < 2
-    assert "Over the 6 data set(s) of 9 that every contender ranked has" in text  # MiniRocket has none of UEA
-    rows, outside = narrowed(frame(records), ["dicot"])
-    assert set(rows.contender) == {"dicot", "random", "calibrated"} and outside == ("random", "calibrated")
