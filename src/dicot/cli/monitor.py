@@ -66,12 +66,13 @@ def monitor(
 
     from dicot.judge.report.drift import columns_of
     from dicot.judge.report.page import Summary
+    from dicot.use.blockadvice import short_blocks_warning
     from dicot.use.sides import ExchangedUnit, Sides
 
     sides = Sides.read(reference, new)
     classes = sides.classes(test.head)
     unit = sides.usual_unit() if test.unit is None else ExchangedUnit.of(test.unit)
-    short_blocks = sides.warning_of_short_blocks(unit, test.alpha)
+    short_blocks = short_blocks_warning(sides.vectors, unit.seconds, test.alpha)
     if short_blocks:
         opt.warn(short_blocks)
     found = sides.compare(unit, classes, test.by, test.alpha)
@@ -97,10 +98,13 @@ def monitor(
 
 def _verdict(found: "Comparison", sides: "Sides", unit: "ExchangedUnit", short_blocks: bool, doubt: str) -> list[str]:
     from dicot.judge.report.drift import verdict
+    from dicot.use.blockadvice import remedy_for_few_units
 
     if doubt and found.alarms():
         return [f"Cannot tell whether anything has changed. {doubt}"]
-    remedy = sides.remedy(unit, found.alpha) if found.undecided() else ""
+    remedy = ""
+    if found.undecided():
+        remedy = remedy_for_few_units(sides.vectors, unit.seconds, found.alpha)
     sentences = verdict(found, unit.name, remedy, short_blocks)
     return [*sentences, doubt] if doubt else sentences
 

@@ -239,11 +239,17 @@ def _lines_of_advice(
         yield Line(without_rate)
     if names:
         yield Line(f"names {looked.names or 'none'}: {names}")
-    if advice.left:
-        rates = [row.rate for row in kinds.readable if row.rate is not None]
-        left_out = advice.left.sentence(rates[0] if rates else None)
-        if left_out:
-            yield Line(left_out, WARNING)
+    left_out = _left_out_sentence(advice, kinds)
+    if left_out:
+        yield Line(left_out, WARNING)
+
+
+def _left_out_sentence(advice: Suggestion, kinds: Kinds) -> str:
+    """Say what would lie in no window; empty where it is nothing."""
+    if not advice.left:
+        return ""
+    rates = [row.rate for row in kinds.readable if row.rate is not None]
+    return advice.left.sentence(rates[0] if rates else None)
 
 
 def _with_labels(advice: Suggestion, labels: LabelAdvice) -> Suggestion:

@@ -3,7 +3,7 @@
 import glob
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -118,32 +118,33 @@ def find_source(
     is_file = is_path(data) or Path(data).is_dir()
     toml = toml_of(data) if is_file else None
     of_toml = {} if toml is None else read_toml(toml)
-    files = None
+    files = RecordingFiles(data) if is_file else None
     says_window = "window" in {**of_toml, **options}
-    if not says_window and usual_window is not None and is_file and _holds_recordings_alone(data):
+    if files is not None and not says_window and usual_window is not None and _holds_recordings_alone(data):
         if before is not None and not (options or of_toml):
             options = _as_before(before, say)
-        if "window" not in options and usual_window == SUGGESTED_WINDOW:
-            files = RecordingFiles(data)
-            options |= _suggested(files, data, {**of_toml, **options}, say)
-        elif "window" not in options:
-            say(f"Windows of {usual_window} time steps, as the model was fitted on")
-            options["window"] = usual_window
+        if "window" not in options:
+            options |= _usual_options(files, {**of_toml, **options}, usual_window, say)
 
-    if "window" not in {**of_toml, **options}:
-        if of_toml:
-            raise InputError(f"{toml} has no window, so {data} cannot be cut. Add one there, or give --window.")
-        return DataSource(data, None, _options_of_cases(data, options, is_file), scale, say=say)
+    if "window" in {**of_toml, **options}:
+        source = DataSource(data, None, options, scale, allowance, files, say)
+        return _of_recordings(source, toml, of_toml)
+    if of_toml:
+        raise InputError(f"{toml} has no window, so {data} cannot be cut. Add one there, or give --window.")
+    return DataSource(data, None, _options_of_cases(data, options, is_file), scale, say=say)
 
-    refused = sorted(options.keys() & set(OF_CASES))
+
+def _of_recordings(source: DataSource, toml: Path | None, of_toml: dict[str, Any]) -> DataSource:
+    """Return recordings with what their dicot.toml says as well; options win."""
+    refused = sorted(source.options.keys() & set(OF_CASES))
     if refused:
         raise WrongCallError(f"{refused[0]} is for files of cases; with a window DATA are recordings. Leave it out.")
     if of_toml:
-        say(f"Options of {toml}: {', '.join(of_toml)}")
+        source.say(f"Options of {toml}: {', '.join(of_toml)}")
     scale_of_toml = of_toml.pop("scale", None)
-    options = {**of_toml, **options}
-    say_table(data, options, say)
-    return DataSource(data, None, options, scale or scale_of_toml, allowance, files, say)
+    options = {**of_toml, **source.options}
+    say_table(source.data, options, source.say)
+    return replace(source, options=options, scale=source.scale or scale_of_toml)
 
 
 def _holds_recordings_alone(data: str) -> bool:
@@ -175,7 +176,15 @@ def _as_before(vectors: Path, say: Say) -> dict[str, Any]:
     return options
 
 
-def _suggested(files: RecordingFiles, data: str, options: dict[str, Any], say: Say) -> dict[str, Any]:
+def _usual_options(files: RecordingFiles, options: dict[str, Any], usual_window: int, say: Say) -> dict[str, Any]:
+    """Return a window of so many time steps, or what is suggested for the recordings."""
+    if usual_window == SUGGESTED_WINDOW:
+        return _suggested(files, options, say)
+    say(f"Windows of {usual_window} time steps, as the model was fitted on")
+    return {"window": usual_window}
+
+
+def _suggested(files: RecordingFiles, options: dict[str, Any], say: Say) -> dict[str, Any]:
     """Choose windows and what else is needed to cut recordings, as `dicot inspect` suggests it, and say why."""
     looked = Reading(**{name: value for name, value in options.items() if name in LOOKED_AT})
     kinds = sort_by_kind(inspect_recordings(files, looked))
@@ -192,7 +201,7 @@ def _suggested(files: RecordingFiles, data: str, options: dict[str, Any], say: S
     without_rate = no_rate_sentence(recordings)
     if without_rate and "rate" not in options:
         say(without_rate)
-    has_table = find_table(data, looked.table) is not None
+    has_table = find_table(files.source, looked.table) is not None
     for sentence in label_advice(recordings, looked, has_table).sentences:
         warnings.warn(sentence, DicotWarning, stacklevel=2)
     say("For other windows say, for example, --window 5s, or write and edit a dicot.toml: dicot inspect --write")

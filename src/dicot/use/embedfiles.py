@@ -148,12 +148,11 @@ def plan_renewal(
     Where no model is named, the one that is kept beside the vectors is used again: a classifier of theirs goes with it,
     and a new fit would replace it.
     """
-    data = source.data
     made = source_of(out)
-    if made is None or not made.is_of(data):
+    if made is None or not made.is_of(source.data):
         raise InputError(
-            f"{out} is there already, and not made of {data}. Move it, use another folder, or say --overwrite to "
-            "replace it."
+            f"{out} is there already, and not made of {source.data}. Move it, use another folder, or say --overwrite "
+            "to replace it."
         )
     folder = model_beside(out)
     is_named = model is not None
@@ -165,18 +164,22 @@ def plan_renewal(
     wanted = made.model if model is None else model.hash
     # Of cases nothing records what became of missing values.
     tells_missing = source.recorded or options.missing is None
-    if tells_missing and is_current(made, wanted, data, reading, source.allowance):
+    if tells_missing and is_current(made, wanted, source.data, reading, source.allowance):
         say(f"Vectors: {out} is up to date.")
         return Renewal(False, model)
 
     renewed_by = hash_at(folder) if model is None else wanted
-    lost = lost_by_renewal(made, renewed_by or "", data, reading)
-    if lost:
-        raise InputError(
-            f"{out} is there already. It {lost}. To look at it as it is: dicot explore {shlex.quote(str(out))}; to "
-            "replace it, say --overwrite."
-        )
-    say(f"Vectors: {out} is made anew from {data}. Labels given by hand stay in their own file.")
-    if not is_named and model is not None:
+    _refuse_loss(out, lost_by_renewal(made, renewed_by or "", source.data, reading))
+    say(f"Vectors: {out} is made anew from {source.data}. Labels given by hand stay in their own file.")
+    if model is not None and not is_named:
         say(f"Model: {folder}, as before. To fit a new one: --overwrite.")
     return Renewal(True, model)
+
+
+def _refuse_loss(out: Path, lost: str) -> None:
+    """Refuse to make vectors anew where that would lose what they have."""
+    if lost:
+        look = f"dicot explore {shlex.quote(str(out))}"
+        raise InputError(
+            f"{out} is there already. It {lost}. To look at it as it is: {look}; to replace it, say --overwrite."
+        )

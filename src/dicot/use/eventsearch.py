@@ -120,14 +120,17 @@ def find_events(
         warnings.warn(note, DicotWarning, stacklevel=2)
 
     hits = best.detector.hits(best.scores, *places)
-    has_example = []
-    for hit in hits:
-        of_best_window = np.arange(len(texts)) == hit.row
-        has_example.append(bool((is_example & beside(of_best_window, *places)).any()))
+    has_example = [_is_on_example(hit, is_example, places) for hit in hits]
     noun = "group" if groups is vectors.group else "recording"
     only_labelled = known_only or best is not first
     sentence = _sentence(best, examples, windows.kind, noun, only_labelled, len(hits), sum(has_example))
     return FoundEvents(windows, hits, best.scores, has_example, sentence)
+
+
+def _is_on_example(hit: Hit, is_example: Mask, places: tuple[Array, Array, Array]) -> bool:
+    """Tell whether the best window of a hit shares time with an example."""
+    is_best = np.arange(len(is_example)) == hit.row
+    return bool((is_example & beside(is_best, *places)).any())
 
 
 def _groups_of_examples(windows: JudgedVectors, is_example: Mask) -> Array | None:

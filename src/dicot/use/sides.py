@@ -1,7 +1,6 @@
 """Two files of vectors, of a reference and of what is new, and by what they are compared: units and classes."""
 
 import json
-import math
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,9 @@ from dicot.model.head import Head
 from dicot.store.modelplace import CONFIG, check_same_model, model_beside
 from dicot.store.series import Series, series_of
 from dicot.store.vectors import Vectors, read_vectors
-from dicot.use.blocks import ENOUGH, LONGER, block_text, blocks_of, seconds_alike, suggested_block
+from dicot.use.blocks import blocks_of
 from dicot.use.changes import changed_channels, changed_shares
-from dicot.use.events import covered, first_hits
+from dicot.use.events import first_hits
 from dicot.use.monitoring import Comparison, compare
 
 UNITS = ("group", "recording", "week", "day", "window")
@@ -206,62 +205,6 @@ class Sides:
         of_each_recording = order[np.sort(first_places)].tolist()
         apart = first_hits(order.tolist(), new.places() if new.placed else None, top)
         return list(dict.fromkeys([*of_each_recording, *apart]))[:top]
-
-    def warning_of_short_blocks(self, unit: ExchangedUnit, alpha: float) -> str:
-        """Say that blocks are so short that they are no independent evidence; empty where they are not."""
-        if unit.seconds is None:
-            return ""
-        alike = self._seconds_alike()
-        least = LONGER * alike
-        if unit.seconds >= least:
-            return ""
-        should = "Windows stay alike over the whole recordings, so blocks of no length are independent."
-        if math.isfinite(least):
-            should = (
-                f"Blocks should last {block_text(least)} or more, twenty times as long as windows stay alike "
-                f"({block_text(alike)})."
-            )
-        return f"{should} With shorter ones there may be more false alarms than --alarm {alpha:g} says."
-
-    def remedy(self, unit: ExchangedUnit, alpha: float) -> str:
-        """Say what to do where there are too few units: the option, ready to paste, or more recordings."""
-        old, new = self.vectors
-        has_seconds = old.source is None or old.source.rate is not None
-        if not (old.placed and new.placed and has_seconds):
-            return "Record longer, or compare more recordings."
-        sides = [vectors.places()[:2] for vectors in self.vectors]
-        alike = self._seconds_alike()
-        independent = suggested_block(sides, LONGER * alike)
-        if independent is not None and unit.seconds is None:
-            caution = "Any difference between recordings then counts as a change."
-            return f"Compare more recordings, or blocks of time: --unit {independent}. {caution}"
-        if independent is not None:
-            return f"Record longer, compare more recordings, or take shorter blocks: --unit {independent}."
-
-        more = "Record longer, or compare more recordings."
-        shorter = suggested_block(sides, 0)
-        if shorter is not None:
-            more = (
-                "Record longer, compare more recordings, or take shorter blocks, which alarm more often than --alarm "
-                f"{alpha:g} says: --unit {shorter}."
-            )
-        return f"{self._why_no_blocks(alike)} {more}"
-
-    def _why_no_blocks(self, alike: float) -> str:
-        """Say how long blocks of time would have to last, and how long the recordings are."""
-        lengths = [block_text(covered(*vectors.places())) for vectors in self.vectors]
-        holding = f"the reference holds {lengths[0]}, the new windows {lengths[1]}"
-        if not math.isfinite(alike):
-            return f"Windows stay alike over whole recordings, so no block of time is independent: {holding}."
-        block = LONGER * alike
-        return (
-            f"Windows stay alike for {block_text(alike)}, so a block must last {block_text(block)} to be independent "
-            f"of the next. Each side needs {ENOUGH} of them, {block_text(ENOUGH * block)}, and {holding}."
-        )
-
-    def _seconds_alike(self) -> float:
-        """Return how many seconds apart windows of a recording must be before they are no longer alike."""
-        return max(seconds_alike(vectors.x, *vectors.places()[:2]) for vectors in self.vectors)
 
     def doubt_about_fit(self) -> str:
         """Return why a difference proves nothing: the model was fitted on the few windows of the reference.
