@@ -13,11 +13,11 @@ import pytest
 from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
-from dicot.cli.evaluate import _can_train, _comparison
 from dicot.core.errors import InputError, MissingExtraError
 from dicot.data import Windows, hold_out
 from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
+from dicot.judge.comparison import announcement, can_train
 from dicot.judge.evaluation import contender, with_own_classifier
 from dicot.judge.evaluation import evaluate as score
 from dicot.model.estimator import TimeSeriesEmbedder
@@ -387,15 +387,15 @@ def test_without_protocols_few_that_matter_are_scored_and_few_labels_decide(file
 
 def test_it_says_before_it_begins_how_many_fits_there_are() -> None:
     contenders = [contender("random"), contender("raw-mean")]  # the second is the same for every seed
-    said = _comparison(contenders, ["few_5", "ridge"], 5)
+    said = announcement(contenders, ["few_5", "ridge"], 5)
     assert said == "Comparing 2 contenders (6 fits, 5 seeds, scored by 2 protocol(s): few_5, ridge): random, raw-mean"
 
 
 def test_best_is_compared_where_there_are_cases_enough_or_a_training_is_asked_for() -> None:
     best, instant = contender("best"), contender("instant")
-    assert _can_train(best, 500, {}) and not _can_train(best, 499, {})
-    assert _can_train(best, 90, {"steps": 5}) and _can_train(instant, 2, {})
-    assert "best trains for at most 2 minutes per seed" in _comparison([instant, best], ["ridge"], 1)
+    assert can_train(best, 500, {}) and not can_train(best, 499, {})
+    assert can_train(best, 90, {"steps": 5}) and can_train(instant, 2, {})
+    assert "best trains for at most 2 minutes per seed" in announcement([instant, best], ["ridge"], 1)
 
 
 def test_statistics_are_classified_by_a_forest_wherever_others_have_a_linear_probe() -> None:

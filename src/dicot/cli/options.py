@@ -137,6 +137,15 @@ class ReadingOptions:
         """Return what was said, by whom it concerns; see `sort_settings`."""
         return sort_settings(self.texts, reading=reading, own=own, of_model=of_model)
 
+    def words(self) -> list[str]:
+        """Write what was said of the reading as a command has it."""
+        options = {field.name for field in fields(self)}
+        words = []
+        for name, text in self.texts.items():
+            if name in READING:
+                words += [f"--{name}", text] if name in options else ["--set", f"{name}={text}"]
+        return words
+
     @cached_property
     def allowance(self) -> "Allowance":
         """What may be left out of recordings, and what was."""
