@@ -4,7 +4,7 @@ import os
 import select
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -89,6 +89,7 @@ def _is_unread() -> bool:
 app = typer.Typer(
     cls=Commands, help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
 )
+function: Callable[..., None]
 for function in (pretrain, embed, evaluate, inspect, search, outliers, events, segment, why):
     command(app)(function)
 app.add_typer(label, name="label")
