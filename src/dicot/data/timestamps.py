@@ -12,15 +12,18 @@ from dicot.core.settings import how_to_set
 from dicot.data.cases import Array
 
 GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
-SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one
-OTHER_RATE = 0.1  # share by which the rate of a stretch may differ from that of its recording
-_STEPS = 63  # that tell a rate
+# Shares by which rates may differ and still count as one.
+SAME_RATE = 0.02  # of two recordings
+OTHER_RATE = 0.1  # of a stretch and its recording: a stretch of few steps tells its rate only roughly
+# Steps whose median tells a rate; docs/choosing.md states the rules with these numbers.
+_STEPS = 63
 _AROUND = 1024  # steps on either side that tell the mean step
-_EVEN = 1.2  # the longest by the shortest step of what is even: less than the root of `GAP`, see `_rate_changes`
-_FEW = 16  # time stamps on either side that tell whether those behind a long step are late
+# The longest by the shortest step of what is even at a look: less than the root of GAP, see `_may_change`.
+_EVEN = 1.2
+_FEW = 16  # rows on either side that tell whether those behind a long step stay late
 _LOOKS = 4  # the most times that gaps are looked for, each time without those that were found
-_NONE = np.array([], dtype=np.intp)
-_MANY, _MOST_TIMES = 10**6, 1000  # time steps that resampling may make of any number, or of each
+# Time steps that resampling may make of any number, or of each: more come from a wrong rate or unit.
+_MANY, _MOST_TIMES = 10**6, 1000
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
 Seconds = NDArray[np.float64]
 
@@ -85,78 +88,123 @@ def _runs(first: int, cuts: Array, stop: int) -> list[slice]:
 def _rate_changes(steps: Seconds, gap: float) -> list[int]:
     """Return the rows where a stretch of another rate begins: the median of many steps changes by a factor there."""
     factor = max(GAP, gap)
+    if not _may_change(steps, factor):
+        return []
+    before, behind = _medians_beside(steps)
+    change = np.where(behind > factor * before, 1, np.where(before > factor * behind, -1, 0))
+    places = np.flatnonzero(change)
+    if len(places) == 0:
+        return []
+
+    # The medians differ at several places around one change. Places that are far apart, or where the rate changes the
+    # other way, belong to changes of their own.
+    is_another = (np.diff(places) >= _STEPS) | (np.diff(change[places]) != 0)
+    rows = []
+    for around in np.split(places, np.flatnonzero(is_another) + 1):
+        first, last = around[0], around[-1]
+        rows.append(_row_of_change(steps[1:], first, last, before[first], behind[last], gap) + 1)
+    return rows
+
+
+def _may_change(steps: Seconds, factor: float) -> bool:
+    """Tell whether a quarter of some neighbouring steps are unusual, without which no median of them is."""
     usual = np.median(steps) if len(steps) else 0.0
     # Of two medians that differ by the factor, one lies as far as its root from that of all steps.
-    unusual = (steps > usual * np.sqrt(factor)) | (steps * np.sqrt(factor) < usual)
-    counts = np.cumsum(np.pad(unusual, (_STEPS, 0)))
-    if not (counts[_STEPS:] - counts[:-_STEPS] >= _STEPS // 4).any():
-        return []
+    is_unusual = (steps > usual * np.sqrt(factor)) | (steps * np.sqrt(factor) < usual)
+    counts = np.cumsum(np.pad(is_unusual, (_STEPS, 0)))
+    return bool((counts[_STEPS:] - counts[:-_STEPS] >= _STEPS // 4).any())
+
+
+def _medians_beside(steps: Seconds) -> tuple[Seconds, Seconds]:
+    """Return for each step but the first the medians of the steps before it and of those from it on."""
     from scipy.ndimage import median_filter
 
     half = _STEPS // 2
     medians = median_filter(np.pad(steps, _STEPS, mode="symmetric"), _STEPS)
-    places = np.arange(1, len(steps))  # of the first step of a new rate
-    before, behind = medians[places - 1 - half + _STEPS], medians[places + half + _STEPS]
-    change = np.where(behind > factor * before, 1, np.where(before > factor * behind, -1, 0))
-    rows = []
-    places, change = places[change != 0], change[change != 0]
-    # Those that are far apart, or of another kind, are changes of their own.
-    ends = np.flatnonzero((np.diff(places) >= _STEPS) | (np.diff(change) != 0)) + 1
-    for near in np.split(places, ends) if len(places) else []:
-        old, new = before[near[0] - 1], behind[near[-1] - 1]
-        # The place that leaves the most steps on the side of the rate that they are nearer to.
-        like_old = (steps[near[0] : near[-1]] - np.sqrt(old * new)) * (old - new) > 0
-        first = int(near[0] + np.argmax(np.cumsum([0, *np.where(like_old, 1, -1)])))
-        rows.append(first + int(steps[first] > gap * new))  # behind a gap, where the new rate begins with one
-    return rows
+    places = np.arange(1, len(steps))
+    return medians[places - 1 - half + _STEPS], medians[places + half + _STEPS]
+
+
+def _row_of_change(steps: Seconds, first: int, last: int, old: float, new: float, gap: float) -> int:
+    """Return where between two places the rate changes: most steps are then on the side that they are nearer to."""
+    is_like_old = (steps[first:last] - np.sqrt(old * new)) * (old - new) > 0
+    row = int(first + np.argmax(np.cumsum([0, *np.where(is_like_old, 1, -1)])))
+    # Behind a gap the new rate begins with one.
+    return row + int(steps[row] > gap * new)
 
 
 def _gaps(times: Seconds, steps: Seconds, gap: float) -> Array:
     """Return the long steps behind which time stamps stay late; where they catch up, one or a few only came late."""
-    usual = np.median(steps) if len(steps) else 0.0
-    long = np.flatnonzero(steps > (1 + gap) / 2 * usual)  # under jitter the step of a lost one may look shorter
-    if not len(long):
-        return long
-    kept, found = np.abs(steps - usual) <= (min(gap, 2.0) - 1) * usual, _NONE
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    # Under jitter the step of a lost row may look shorter than two, so half of what a gap has beyond one is enough.
+    long_steps = np.flatnonzero(steps > (1 + gap) / 2 * usual)
+    if not len(long_steps):
+        return long_steps
+
+    # Which gaps there are tells the mean step, and that tells which gaps there are: a few looks settle both.
+    is_usual = np.abs(steps - usual) <= (min(gap, 2.0) - 1) * usual
+    gaps = np.array([], dtype=np.intp)
     for _ in range(_LOOKS):
-        sums, counts = (np.concatenate([[0], np.cumsum(np.where(kept, what, 0))]) for what in (steps, 1))
-        low, high = np.maximum(0, long - _AROUND), np.minimum(len(steps), long + _AROUND + 1)
-        n_kept = counts[high] - counts[low]
-        mean = np.where(n_kept > 0, (sums[high] - sums[low]) / np.maximum(1, n_kept), usual)
-        # The rows between the gaps before and behind, of those that were found so far.
-        start = np.concatenate([[0], found + 1])[np.searchsorted(found, long)]
-        stop = np.concatenate([found, [len(steps)]])[np.searchsorted(found, long, "right")]
-        due = np.minimum(np.floor(steps[long] / mean + 0.5) - 1, _STEPS // 2).astype(np.intp)  # that may have come late
-        again = np.minimum(long + 1 + due, stop)
-        even = (
-            times[again]
-            + _off(times, again, 1, stop - again, mean)
-            - times[long]
-            - _off(times, long, -1, long - start, mean)
-        )
-        before, found = found, long[even - (again - long) * mean > (gap - 1) * mean]
-        # Long steps beside each other that took each other for gaps: the longest of them may be one alone.
-        lost = np.setdiff1d(before, found)
-        groups = np.split(lost, np.flatnonzero(np.diff(lost) > _FEW) + 1)
-        longest = [group[np.argmax(steps[group])] for group in groups if len(group) > 1]
-        found = np.union1d(found, np.array(longest, dtype=np.intp))
-        if np.array_equal(before, found):
+        mean_step = _mean_step(steps, is_usual, long_steps, usual)
+        is_gap = _lateness(times, steps, long_steps, gaps, mean_step) > (gap - 1) * mean_step
+        before, gaps = gaps, long_steps[is_gap]
+        gaps = np.union1d(gaps, _longest_of_lost(steps, before, gaps))
+        if np.array_equal(before, gaps):
             break
-        kept = np.ones(len(steps), dtype=bool)
-        kept[found] = False
-    return found
+        is_usual = np.ones(len(steps), dtype=bool)
+        is_usual[gaps] = False
+    return gaps
 
 
-def _off(times: Seconds, rows: Array, towards: int, there: Array, step: Seconds) -> Seconds:
-    """Return how much later rows should have come by the up to so many rows that are `there` beside them.
+def _mean_step(steps: Seconds, is_usual: NDArray[np.bool_], places: Array, usual: float) -> Seconds:
+    """Return the mean of the usual steps around each of these; `usual` where there are none."""
+    sums = np.concatenate([[0], np.cumsum(np.where(is_usual, steps, 0))])
+    counts = np.concatenate([[0], np.cumsum(np.where(is_usual, 1, 0))])
+    first = np.maximum(0, places - _AROUND)
+    stop = np.minimum(len(steps), places + _AROUND + 1)
+    n_usual = counts[stop] - counts[first]
+    return np.where(n_usual > 0, (sums[stop] - sums[first]) / np.maximum(1, n_usual), usual)
 
-    By the mean of the middle half: an outlier does not count, and jitter evens out better than in the median.
+
+def _lateness(times: Seconds, steps: Seconds, long_steps: Array, gaps: Array, mean_step: Seconds) -> Seconds:
+    """Return by how much the rows behind each long step stay late, as the even grid of the rows before it has them.
+
+    Only rows between the gaps before and behind are looked at, of those that were found so far.
+    """
+    first = np.concatenate([[0], gaps + 1])[np.searchsorted(gaps, long_steps)]
+    stop = np.concatenate([gaps, [len(steps)]])[np.searchsorted(gaps, long_steps, "right")]
+    # Rows that were due during the long step may have come late, right behind it.
+    n_due = np.minimum(np.floor(steps[long_steps] / mean_step + 0.5) - 1, _STEPS // 2).astype(np.intp)
+    behind = np.minimum(long_steps + 1 + n_due, stop)
+    time_before = times[long_steps] + _off(times, long_steps, -1, long_steps - first, mean_step)
+    time_behind = times[behind] + _off(times, behind, 1, stop - behind, mean_step)
+    lateness: Seconds = time_behind - time_before - (behind - long_steps) * mean_step
+    return lateness
+
+
+def _longest_of_lost(steps: Seconds, before: Array, gaps: Array) -> Array:
+    """Return the longest of neighbouring steps that were gaps before and are none now: it may be one alone.
+
+    Long steps beside each other take each other for gaps.
+    """
+    lost = np.setdiff1d(before, gaps)
+    neighbours = np.split(lost, np.flatnonzero(np.diff(lost) > _FEW) + 1)
+    return np.array([group[np.argmax(steps[group])] for group in neighbours if len(group) > 1], dtype=np.intp)
+
+
+def _off(times: Seconds, rows: Array, direction: int, n_beside: Array, step: Seconds) -> Seconds:
+    """Return how far the rows beside these lie, on the whole, from where even steps would have them.
+
+    As many rows are looked at as are beside each, but no more than a few. Their mean without the outer quarters counts:
+    an outlier does not matter, and jitter evens out better than in the median.
     """
     few = np.arange(_FEW)
-    known = few <= there[:, None]
-    beside = times[np.where(known, rows[:, None] + towards * few, rows[:, None])] - times[rows][:, None]
-    late = np.sort(np.where(known, beside - towards * few * step[:, None], np.inf), axis=1)
-    count, number = known.sum(axis=1), np.arange(len(rows))
+    is_beside = few <= n_beside[:, None]
+    places = np.where(is_beside, rows[:, None] + direction * few, rows[:, None])
+    distances = times[places] - times[rows][:, None]
+    late = np.sort(np.where(is_beside, distances - direction * few * step[:, None], np.inf), axis=1)
+
+    count, number = is_beside.sum(axis=1), np.arange(len(rows))
     first, stop = count // 4, count - count // 4
     sums = np.cumsum(np.where(np.isinf(late), 0.0, late), axis=1)
     off: Seconds = (sums[number, stop - 1] - sums[number, first] + late[number, first]) / (stop - first)
