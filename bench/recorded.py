@@ -17,12 +17,13 @@ RENAMED = {("best", "9ee2a8a7dd6f"): "best-2026.11"}
 
 def recorded_digest(preset: Preset) -> str:
     """Return the hash that results until November 2026 were recorded with, for the values that a preset has now."""
-    values = {name: getattr(preset, name) for name in ("method", "pooling", "calibrate", "bank", "n_components")}
-    values["params"] = dict(preset.method_params)
-    for name in ("levels", "length", "fewest", "minutes"):
-        if getattr(preset, name):
-            values[name] = getattr(preset, name)
-    for part in filter(None, (preset.initial, preset.box)):
+    features = preset.features_with({})
+    values = {name: features[name] for name in ("pooling", "calibrate", "bank", "n_components")}
+    values |= {"method": preset.method, "params": dict(preset.method_params)}
+    later = {name: features[name] for name in ("levels", "length")}
+    later |= {"fewest": preset.fewest, "minutes": preset.minutes}
+    values |= {name: value for name, value in later.items() if value}
+    for part in filter(None, (preset.initial, features["box"])):
         config = json.loads((in_box(part) / "config.json").read_text(encoding="utf-8"))
         values |= {"encoder": preset.encoder, "weights": config["weights"]["sha256"]}
     if preset.otherwise:

@@ -12,6 +12,7 @@ from typing import Any
 from bench.datasets import stand_ins, stands_in_for, transfer_channels
 from bench.datasets.names import DEVELOPMENT, LARGE
 from bench.datasets.standins import SISFALL
+from bench.presets import BEST_2026_11
 from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.data.conversion import check_policies
 from dicot.data.datasets import DATASETS, family_of, is_path, spelled
@@ -162,7 +163,7 @@ def _own_params(contender: Contender, source: JobData, special: Mapping[str, Any
 SEEDS = (1, 2, 3)
 SCORED = ("ridge", "linear", "few_1pct", "few_5", "few_10", "semi_1pct", "semi_5", "semi_10", "knn_all", "clustering")
 COST = "cost"  # the protocol that measures a fit
-JUDGED = ("instant", "best", "best-2026.11")
+JUDGED = ("instant", "best", BEST_2026_11.name)
 RIVALS = ("dicot", "tstcc", "cost", "tnc", "minirocket", *BEYOND_PAPER)
 PARTS_SCORED = ("ridge", "few_5", "semi_5", "knn_all", "clustering")
 

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError
-from dicot.model.presets import grouped
+from dicot.model.files import grouped
 from tests.own import Net, Summary, slow_start
 
 QUICK = {"random_state": 0, "device": "cpu"}

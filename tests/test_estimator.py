@@ -21,7 +21,7 @@ from dicot.core.errors import InputError, ModelFileError, WindowLengthWarning
 from dicot.data import Windows, check_collection
 from dicot.methods.dicot import DiCOT
 from dicot.model.controls import calibrated_control
-from dicot.model.presets import grouped
+from dicot.model.files import grouped
 from dicot.nets.encoders import FCN
 from dicot.train import Recipe
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start

@@ -10,12 +10,11 @@ from dicot.core.errors import InputError
 from dicot.data import Split, Windows
 from dicot.judge.classical import RAW_FEATURES
 from dicot.judge.evaluation import contender, distinct, evaluate, own, saved, with_controls
-from dicot.judge.evaluation.contenders import Frozen
+from dicot.judge.evaluation.contenders import Frozen, flat
 from dicot.judge.protocols import MODEL_PROTOCOLS, PROTOCOLS, Metric, ModelProtocol, Probe
 from dicot.judge.result import Result
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.presets import flat
 
 QUICK = {"dim": 8, "steps": 1}
 BESIDE = (*CONTROLS, *RAW_FEATURES)

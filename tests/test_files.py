@@ -12,7 +12,7 @@ from safetensors.torch import load, load_file, save
 from dicot.core.device import peak_memory
 from dicot.core.errors import DicotError, InputError, ModelFileError
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.presets import grouped
+from dicot.model.files import grouped
 from dicot.nets.encoders import FCN
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 

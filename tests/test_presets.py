@@ -11,17 +11,30 @@ from dicot.core.errors import InputError
 from dicot.judge.evaluation import Contender, contender, with_controls
 from dicot.judge.evaluation.contenders import as_contender
 from dicot.methods.across import Across
-from dicot.model.presets import BEST, BEST_2026_11, PAPER, PRESETS, Preset, SizeRule, grouped
+from dicot.model.files import grouped
+from dicot.model.presets import BEST, PAPER, PRESETS, USUAL_FEATURES, Preset, SizeRule
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
-TRAINED = BEST_2026_11.name
+TRAINED = "trained"
+RICH = Preset(
+    TRAINED,
+    "trained whatever the size, with a bank, compressed",
+    method="across",
+    recipe=SizeRule(),
+    features={"pooling": "mean+max+std", "bank": "mixed", "n_components": 2048},
+)
 SMALL = {"dim": 8, "steps": 2, "random_state": 1, "device": "cpu", "encoder": "fcn"}
 TINY_BEST = {**SMALL, "preset": TRAINED, "bank": 84, "encoder": "inception_time"}
 
 
+@pytest.fixture(autouse=True)
+def registered(monkeypatch) -> None:
+    monkeypatch.setitem(PRESETS, TRAINED, RICH)
+
+
 def best_recipe(n_cases: int, n_times: int) -> Recipe:
-    return BEST_2026_11.recipe(None, n_cases, n_times)
+    return RICH.recipe(None, n_cases, n_times)
 
 
 def small(**settings) -> TimeSeriesEmbedder:
@@ -36,9 +49,7 @@ def own(monkeypatch) -> Preset:
         "across",
         lambda family, n_cases, n_times: Recipe(steps=n_cases, batch_size=n_times),
         {"temperature": 0.3, "width": 16},
-        pooling="max",
-        calibrate=True,
-        n_components=4,
+        features={"pooling": "max", "calibrate": True, "n_components": 4},
     )
     monkeypatch.setitem(PRESETS, "mine", preset)
     return preset
@@ -52,8 +63,7 @@ def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, 
         return TimeSeriesEmbedder(method, preset=preset, family=family).resolve(n_cases, n_times)
 
     best, paper = best_recipe(n_cases, n_times), paper_recipe(family, n_cases, n_times)
-    pooled = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
-    pooled |= {"levels": False, "length": 0, "box": ""}
+    pooled = dict(USUAL_FEATURES)
     rich = {**pooled, "pooling": "mean+max+std", "bank": "mixed", "n_components": 2048}
     at_once = {**pooled, "pooling": "own", "bank": "auto", "levels": True, "length": 1024}
     temperature = {"temperature": 1.0 if family == "ucr" else 0.07}
@@ -113,7 +123,7 @@ def test_best_is_the_sum_of_its_parts(waves):
     ).fit(waves.x)
     assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
     assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
-    assert made.features_ == {**BEST_2026_11.features({}), "bank": 84}
+    assert made.features_ == {**RICH.features_with({}), "bank": 84}
     assert made.transform(waves.x).shape == (24, 23), "no more numbers than cases allow"
 
 
@@ -124,7 +134,7 @@ def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_met
     }  # fmt: skip
     other = small(preset="mine", method="dicot", method_params={"k": 3}, n_components=0).resolve(5, 7)
     assert other.params == {"temperature": 0.07, "k": 3} and other.method == "dicot"
-    assert other.features == {**own.features({}), "n_components": 0}
+    assert other.features == {**own.features_with({}), "n_components": 0}
     assert (other.recipe.steps, other.recipe.batch_size) == (2, 7), "given steps, the preset's batches"
     control = small(preset="mine", method="random").resolve(5, 7)
     assert control.params == {} and control.recipe.steps == 0 and control.features["pooling"] == "max"
@@ -133,7 +143,7 @@ def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_met
 def test_a_saved_model_keeps_what_its_preset_was(waves, tmp_path, own, monkeypatch):
     model = small(preset="mine", steps=1).fit(waves.x)
     folder = model.save_pretrained(tmp_path / "model")
-    changed = replace(own, pooling="mean", n_components=0)
+    changed = replace(own, features={"calibrate": True})
     for present in ({"mine": changed}, {}):
         monkeypatch.delitem(PRESETS, "mine", raising=False)
         for name, preset in present.items():
@@ -159,7 +169,11 @@ def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp
     )
     with pytest.raises(InputError, match="holds another model"):
         command(*call, "--set", "calibrate=false")
-    for changed in (replace(own, n_components=3), replace(own, method_params={}), replace(own, recipe=SizeRule())):
+    for changed in (
+        replace(own, features={**own.features, "n_components": 3}),
+        replace(own, method_params={}),
+        replace(own, recipe=SizeRule()),
+    ):
         monkeypatch.setitem(PRESETS, "mine", changed)
         with pytest.raises(InputError, match="holds another model"):
             command(*call)
@@ -176,7 +190,7 @@ def test_presets_on_the_command_line(waves, tmp_path):
     said = command("evaluate", tmp_path / "waves.npz", "--preset", f"paper,{TRAINED}", *quick)
     for name in ("dicot", TRAINED, "random", "calibrated", f"random of {TRAINED}", f"calibrated of {TRAINED}"):
         assert f"  {name}, seed 1:" in said
-    with pytest.raises(InputError, match="--method is for one preset; got paper, best-2026"):
+    with pytest.raises(InputError, match="--method is for one preset; got paper, trained"):
         command("evaluate", tmp_path / "waves.npz", "--preset", f"paper,{TRAINED}", "--method", "dicot")
     command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", TRAINED, *quick[:6])
     said = command(
@@ -222,7 +236,10 @@ def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
     for one, preset in ((mine, BEST), (papers, PAPER)):
         for control in with_controls([one])[1:3]:
             made = control.make(1)
-            assert made.method == control.kind and made.resolve(24, 32).features == {**preset.features({}), "bank": 84}
+            assert made.method == control.kind and made.resolve(24, 32).features == {
+                **preset.features_with({}),
+                "bank": 84,
+            }
     assert len(with_controls([mine, papers])) == 2 + 2 * 2 + 2, "two presets, so two pairs of controls"
     assert len(with_controls([mine, as_contender(said, "other")])) == 2 + 2 + 2, "one preset, so one pair"
 
@@ -238,9 +255,9 @@ def test_a_preset_with_other_values_is_another_job(monkeypatch):
     before = job()
     assert before.key == job(width=128).key, "what is the default anyway"
     for changed in (
-        replace(BEST_2026_11, bank=84),
-        replace(BEST_2026_11, recipe=SizeRule(long=4)),
-        replace(BEST_2026_11, method_params={"width": 256}),
+        replace(RICH, features={**RICH.features, "bank": 84}),
+        replace(RICH, recipe=SizeRule(long=4)),
+        replace(RICH, method_params={"width": 256}),
     ):
         monkeypatch.setitem(PRESETS, TRAINED, changed)
         assert job().key != before.key

@@ -16,7 +16,7 @@ from dicot.data import Windows
 from dicot.methods.supervised import Supervised
 from dicot.model import classifier as tuning
 from dicot.model.embedding import pooled_dim
-from dicot.model.presets import grouped
+from dicot.model.files import grouped
 from dicot.train import Recipe, pretrain
 from dicot.train.loop import weights_hash
 from tests.own import Net

@@ -14,7 +14,7 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, OutputError
 from dicot.core.storage import only_writer
 from dicot.methods.dicot import DiCOT
-from dicot.model.presets import grouped
+from dicot.model.files import grouped
 from dicot.model.runs import pretrain_into
 
 STEPS = 6

@@ -165,7 +165,7 @@ def test_a_toml_beside_the_recordings_keeps_commands_short(tmp_path: Path) -> No
         dicot("inspect", folder, "--write")
     assert "of y at 50 per second" in dicot("pretrain", folder, "--out", model, *SMALL)
     settings = json.loads((model / "config.json").read_text())
-    assert settings["preparation"]["channels"] == ["y"] and settings["estimator"]["scale"] == "dataset"
+    assert settings["preparation"]["channels"] == ["y"] and settings["estimator"]["prepare"]["scale"] == "dataset"
     assert "1 channel(s): y" in dicot("inspect", folder), "inspect goes by it too"
     dicot("embed", model, folder, "--out", out, "--stride", "100%", "--device", "cpu")  # an option wins
     source = read_vectors(out).source

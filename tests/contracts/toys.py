@@ -98,4 +98,6 @@ def _range(h: Tensor) -> Tensor:
 RANGE = Pooling(None, _range, "toy: the largest value less the smallest")
 
 
-SHORT = Preset("short", "toy: two steps", "across", lambda family, n_cases, n_times: Recipe(2, 4), pooling="max")
+SHORT = Preset(
+    "short", "toy: two steps", "across", lambda family, n_cases, n_times: Recipe(2, 4), features={"pooling": "max"}
+)

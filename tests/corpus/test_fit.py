@@ -11,7 +11,7 @@ from dicot import TimeSeriesEmbedder, pretrain
 from dicot.core.errors import ModelFileError
 from dicot.data import Windows
 from dicot.methods.dicot import DiCOT
-from dicot.model.presets import grouped
+from dicot.model.files import grouped
 from dicot.nets.encoders import as_encoder
 from dicot.store.build import build_corpus
 from dicot.store.folder import Corpus

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.model.kernels import Bank, convolutions, kernels
+from dicot.model.kernels import Bank, kernels
 
 
 def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
@@ -36,8 +36,7 @@ def test_convolutions_and_shares_equal_a_slow_loop(n_channels, n_times):
     features = bank(torch.from_numpy(x)).numpy()
     assert features.shape == (5, 84 * 7) == (5, bank.n_features)
     column = 0
-    taps = bank.taps.expand(len(bank.dilations), -1, -1)
-    convolved = list(convolutions(torch.from_numpy(x), taps, bank.channels, bank.dilations))
+    convolved = list(bank.convolutions(torch.from_numpy(x)))
     for number, count in enumerate(bank.counts):
         y = convolved[number].numpy()
         margin, first = 4 * bank.dilations[number], sum(bank.counts[:number])

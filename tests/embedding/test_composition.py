@@ -13,9 +13,8 @@ from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.judge.evaluation import saved as saved_contender
 from dicot.model.embedding import embed, fit_composition, pooled_dim
-from dicot.model.files import BESIDE
+from dicot.model.files import BESIDE, grouped
 from dicot.model.kernels import Bank, Contests
-from dicot.model.presets import grouped
 from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
 

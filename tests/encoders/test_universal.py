@@ -10,12 +10,13 @@ import torch
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
+from dicot.judge.evaluation.contenders import flat
 from dicot.model.box import BOX
 from dicot.model.embedding import MIXED, embed, fit_composition
 from dicot.model.presets import INSTANT
-from dicot.model.vector.composition import LEVELS_COUNT
 from dicot.model.vector.compression import Compression
 from dicot.model.vector.levels import Levels
+from dicot.model.vector.module import LEVELS_COUNT
 from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Universal
 
@@ -171,7 +172,7 @@ def test_levels_that_are_only_rounding_play_no_part(n_channels):
 
 def test_a_fit_of_few_cases_gives_all_numbers_and_takes_new_lengths():
     model = instant().fit(walks(5, 2, 60))
-    assert model.history_.loss == [] and model.transform(walks(3, 2, 60)).shape == (3, INSTANT.length)
+    assert model.history_.loss == [] and model.transform(walks(3, 2, 60)).shape == (3, INSTANT.features["length"])
     assert np.isfinite(model.transform(walks(2, 2, 7))).all()
     with pytest.raises(InputError, match="universal with dim=192. Leave out encoder and dim"):
         instant(dim=8).fit(walks(5, 2, 60))
@@ -227,6 +228,7 @@ def test_a_model_that_was_saved_before_there_were_levels_loads(tmp_path, waves):
     model = TimeSeriesEmbedder("calibrated", dim=8, features={"bank": 84, "n_components": 5}, **QUIET).fit(waves)
     path = model.save_pretrained(tmp_path / "old") / "config.json"
     config = json.loads(path.read_text())
+    config["estimator"] = flat(config["estimator"])
     for name in ("levels", "length", "box"):
         assert not config["chosen"].pop(name) and config["estimator"].pop(name) is None
     del config["sha256"]

@@ -15,7 +15,8 @@ from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
 from dicot.model.controls import CONTROLS
 from dicot.model.embedding import POOLINGS
-from dicot.model.presets import PRESETS, grouped
+from dicot.model.files import grouped
+from dicot.model.presets import PRESETS
 from dicot.nets.encoders import ENCODERS, build_encoder
 from dicot.store.build import build_corpus
 from dicot.store.embedding import embed_recordings

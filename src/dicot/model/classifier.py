@@ -39,7 +39,7 @@ from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import reading
 from dicot.model.fitting import EncoderEstimator, columns_of, seed_from, seeded_weights, train_with_bar
 from dicot.model.presets import merge_recipe
-from dicot.model.vector.composition import PLAIN, Composition
+from dicot.model.vector.module import PLAIN, Composition
 from dicot.model.vector.poolings import pooled, pooled_dim
 from dicot.nets.encoders import Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun

@@ -14,10 +14,9 @@ from dicot.core.transfer import ThreadedArray, through
 from dicot.data.cases import Array, Collection
 from dicot.data.conversion import Conversion
 from dicot.model.kernels import MOST_FEATURES, N_GROUPS, N_KERNELS, Bank, Contests
-from dicot.model.vector.composition import PLAIN, Composition, box_of
 from dicot.model.vector.compression import Compression
 from dicot.model.vector.levels import Levels
-from dicot.model.vector.module import Vector
+from dicot.model.vector.module import PLAIN, Composition, Vector, box_of
 from dicot.model.vector.poolings import POOLINGS, Pooling, pooled_dim
 from dicot.nets.encoders import Encoder
 from dicot.nets.encoders.base import home_of

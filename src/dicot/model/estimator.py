@@ -28,7 +28,7 @@ from dicot.model import embedding, fitting, presets
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import Target, embed
 from dicot.model.files import qualified_name, reading
-from dicot.model.vector.composition import Composition
+from dicot.model.vector.module import Composition
 from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train.loop import OptimiserFactory, TrainingRun, carry_out, weights_hash
@@ -47,6 +47,16 @@ class Resolved(NamedTuple):
     recipe: Recipe
 
 
+class Training(NamedTuple):
+    """How a fit is to train: the arguments of `TimeSeriesEmbedder.fit` that only a training has."""
+
+    checkpoint: Checkpoint | str | Path | None = None
+    optimiser: OptimiserFactory | None = None
+    on_step: OnStep | Sequence[OnStep] | None = None
+    initial: Any = None
+    minutes: float | None = None
+
+
 class _Fit(NamedTuple):
     """A fit that is under way."""
 
@@ -54,7 +64,7 @@ class _Fit(NamedTuple):
     encoder: Encoder
     train: Cases
     run: TrainingRun | None  # the training; a control has none
-    most: float | None = None  # seconds after which it ends
+    seconds: float | None  # after which the training ends
 
 
 @dataclass(eq=False, repr=False)
@@ -163,11 +173,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
             estimator, a module, or a state dict. A control refuses them: it would no longer be one
         minutes : the training ends after so many; None is the preset's budget, two for "best" and none for the others
         """
-        fit = self._start(X, y, checkpoint, optimiser, on_step, initial, minutes)
+        fit = self._start(X, y, Training(checkpoint, optimiser, on_step, initial, minutes))
         history = History()
         if fit.run is not None:
             what = f"pretrain {method_name(fit.learned['method_'])}"
-            history = fitting.train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.most)
+            history = fitting.train_with_bar(what, fit.run, device=self.device, verbose=self.verbose, most=fit.seconds)
         self._finish(fit, history)
         return self
 
@@ -176,7 +186,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
 
         This estimator is not fitted. Both are given the same data.
         """
-        fit = self._start(X, y, checkpoint)
+        fit = self._start(X, y, Training(checkpoint))
         if fit.run is not None:
             carry_out(fit.run, device=self.device)
 
@@ -255,22 +265,21 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
             chosen = config["chosen"]
             if chosen.get("difference"):
                 raise ModelFileError(f"{directory} has features of first differences, which are gone. Train it anew.")
-            features = {
-                name: chosen.get(name, getattr(presets.find_preset(presets.METHOD_PRESET), name))
-                for name in presets.FEATURES
-            }
-            model.method_, model.features_ = str(chosen["method"]), features
-            embedding.check_features(model.features_)
-            model.data_, model.method_params_, model.origin_ = config["data"], config["method_params"], config["origin"]
-            pooled = pooled_dim(model.encoder_, chosen["pooling"])
-            model.composition_ = parts = Composition.from_tensors(beside, model.encoder_.n_channels, pooled)
-            found = (parts.box, parts.bank, parts.contests, parts.levels, parts.compression)
-            there = [part is not None for part in found]
-            bank, compressed = features["bank"], features["n_components"] or features["length"]
-            wanted = (features["box"], bank, isinstance(bank, str), features["levels"], compressed)
-            if there != list(map(bool, wanted)):
+            # Models that were saved before a part of a vector existed have none.
+            features = {name: chosen.get(name, usual) for name, usual in presets.USUAL_FEATURES.items()}
+            embedding.check_features(features)
+            model.method_ = str(chosen["method"])
+            model.features_ = features
+            model.data_ = config["data"]
+            model.method_params_ = config["method_params"]
+            model.origin_ = config["origin"]
+
+            width = pooled_dim(model.encoder_, chosen["pooling"])
+            composition = Composition.from_tensors(beside, model.encoder_.n_channels, width)
+            if composition.part_names() != _parts_of(features):
                 raise ValueError(f"its tensors are not those of its features {chosen}")
-            model._n_features_out = parts.dim(pooled)
+            model.composition_ = composition
+            model._n_features_out = composition.dim(width)
         return model
 
     def resolve(self, n_cases: int, n_times: int) -> Resolved:
@@ -296,7 +305,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
             preset = presets.find_preset(preset.otherwise)
         method = preset.method if self.method is None else self.method
         find_method(method)
-        features = preset.features(self.features or {})
+        features = preset.features_with(self.features or {})
         embedding.check_features(features)
         return preset, method, features
 
@@ -314,70 +323,99 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
         given = presets.entries("features", self.features, (*presets.FEATURES, "precision"))
         return str(given.get("precision", "float32"))
 
-    def _start(
-        self,
-        X: Any,
-        y: Any,
-        checkpoint: Checkpoint | str | Path | None = None,
-        optimiser: OptimiserFactory | None = None,
-        on_step: OnStep | Sequence[OnStep] | None = None,
-        initial: Any = None,
-        minutes: float | None = None,
-    ) -> _Fit:
+    def _start(self, X: Any, y: Any, training: Training) -> _Fit:
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._chosen()  # a wrong name is told before the data are looked at
         columns = fitting.columns_of(X)
         preparation, train = self._prepare(X, y)
         seed = fitting.seed_from(self.random_state)
-        used = self.resolve(len(train), train.n_times)
-        kind, name = find_method(used.method), method_name(used.method)
-        if name in CONTROLS and initial is not None:
-            raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
-        preset = self._chosen(len(train))[0]
-        usual = preset.encoder if name in (preset.method, *CONTROLS) else presets.USUAL_ENCODER
-        start = initial or (preset.initial if name == preset.method else None)
-        run, most = None, None
+        resolved = self.resolve(len(train), train.n_times)
+        preset, _, _ = self._chosen(len(train))
+
+        run = None
+        minutes = preset.minutes if training.minutes is None else training.minutes
+        seconds = None if minutes is None else 60 * minutes
+        kind = find_method(resolved.method)
         with fitting.seeded_weights(seed):
-            encoder = self._new_encoder(train, usual)
+            # Weights are loaded before the method is built, which may make copies of its encoder.
+            encoder, weights = self._first_encoder(train, preset, resolved.method, training.initial)
             if encoder.needs_levels:
                 warn_of_unheld(train, preparation.channels)
-            in_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
-            if initial is None and start is not None and not in_box:
-                raise InputError(
-                    f"The preset {preset.name!r} starts from an encoder in the box, {usual[0]} with dim={usual[1]}. "
-                    "Leave out encoder and dim, or pass a model of your own to fit as initial."
-                )
-            # Loaded before the method is built, which may make copies of its encoder.
-            weights = None if start is None else fitting.load_initial(encoder, start)
-            origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights) if weights else ""}
             if kind is not None:
-                method = build_method(kind, encoder, used.params)
-                kept, budget = Checkpoint.of(checkpoint), preset.minutes if minutes is None else minutes
-                watched: list[OnStep] = [*callbacks(on_step)]
-                if budget is not None:
-                    watched.append(partial(is_over, 60 * budget))
-                run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, watched, weights)
-            elif name in CONTROLS:
-                CONTROLS[name](encoder, train, self.device)
+                method = build_method(kind, encoder, resolved.params)
+                watching = [*callbacks(training.on_step)]
+                if seconds is not None:
+                    watching.append(partial(is_over, seconds))
+                checkpoint = Checkpoint.of(training.checkpoint)
+                run = TrainingRun(
+                    method, train, resolved.recipe, seed, checkpoint, training.optimiser, watching, weights
+                )
+            elif method_name(resolved.method) in CONTROLS:
+                CONTROLS[method_name(resolved.method)](encoder, train, self.device)
             elif weights is None:
                 raise InputError(f"{presets.FROZEN!r} is an encoder as it is: pass its model to fit as initial.")
-        learned = dict(zip(("method_", "features_", "method_params_", "recipe_"), used, strict=True)) | columns
-        learned |= {"preparation_": preparation, "seed_": seed, "origin_": origin}
-        learned["data_"] = data_card(used.method, train, preparation.fingerprint)
-        return _Fit(learned, encoder, train, run, most)
+
+        learned = {
+            "method_": resolved.method,
+            "features_": resolved.features,
+            "method_params_": resolved.params,
+            "recipe_": resolved.recipe,
+            "preparation_": preparation,
+            "seed_": seed,
+            "origin_": {
+                "optimiser": schedule_name(training.optimiser or ""),
+                "initial": weights_hash(weights) if weights else "",
+            },
+            "data_": data_card(resolved.method, train, preparation.fingerprint),
+            **columns,
+        }
+        return _Fit(learned, encoder, train, run, seconds)
+
+    def _first_encoder(
+        self, train: Cases, preset: presets.Preset, method: str | type[Method], initial: Any
+    ) -> tuple[Encoder, dict[str, Tensor] | None]:
+        """Return the encoder that a fit starts from, and the weights that were loaded into it, where any were."""
+        name = method_name(method)
+        if name in CONTROLS and initial is not None:
+            raise InputError(f"The control {name!r} learned nothing: it takes no initial weights.")
+        usual = preset.encoder if name in (preset.method, *CONTROLS) else presets.USUAL_ENCODER
+        encoder = self._new_encoder(train, usual)
+        if initial is not None:
+            return encoder, fitting.load_initial(encoder, initial)
+        if preset.initial is None or name != preset.method:
+            return encoder, None
+
+        is_that_of_the_box = type(encoder) is ENCODERS[usual[0]] and encoder.dim == usual[1]
+        if not is_that_of_the_box:
+            raise InputError(
+                f"The preset {preset.name!r} starts from an encoder in the box, {usual[0]} with dim={usual[1]}. "
+                "Leave out encoder and dim, or pass a model of your own to fit as initial."
+            )
+        return encoder, fitting.load_initial(encoder, preset.initial)
 
     def _finish(self, fit: _Fit, history: History) -> None:
-        encoder = (fit.encoder if fit.run is None else fit.run.method.trained_encoder()).cpu().float().eval()
+        """Fit what stands beside the trained encoder, and become what was learned."""
+        trained = fit.encoder if fit.run is None else fit.run.method.trained_encoder()
+        encoder = trained.cpu().float().eval()
         features = self._without_compression_of_one(fit)
-        fit.learned["features_"] = features
+        seed = fit.learned["seed_"]
         if features["calibrate"] and fit.run is not None:  # a control is what it says
-            with fitting.seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
+            with fitting.seeded_weights(seed):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        parts = {name: features[name] for name in presets.FEATURES if name != "calibrate"}
-        how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
+
+        parts = {name: value for name, value in features.items() if name != "calibrate"}
         with Bar("compress", len(fit.train), self.verbose) as bar:
-            composition = embedding.fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
-        self._become({**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
+            composition = embedding.fit_composition(
+                encoder,
+                fit.train,
+                **parts,
+                seed=seed,
+                device=self.device,
+                precision=self._precision,
+                on_batch=bar.update,
+            )
+        fitted = {"encoder_": encoder, "history_": history, "composition_": composition, "features_": features}
+        self._become({**fit.learned, **fitted})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
 
     def _without_compression_of_one(self, fit: _Fit) -> dict[str, Any]:
@@ -398,6 +436,18 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, fitt
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # embeddings are float32 whatever X is
         return tags
+
+
+def _parts_of(features: Mapping[str, Any]) -> set[str]:
+    """Return the names of the parts that a composition of these features has."""
+    wanted = {
+        "box": features["box"],
+        "bank": features["bank"],
+        "contests": isinstance(features["bank"], str),
+        "levels": features["levels"],
+        "compression": features["n_components"] or features["length"],
+    }
+    return {name for name, value in wanted.items() if value}
 
 
 def find_method(method: str | type[Method]) -> type[Method] | None:

@@ -13,7 +13,7 @@ under their usual name. Whenever this is cut off, the config in place and the we
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -26,7 +26,9 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, OutputError, brief, lookup
 from dicot.core.storage import check_format, format_of, write_atomic, writing
+from dicot.model.presets import FEATURES, PREPARE
 from dicot.nets.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, build_encoder, encoder_name
+from dicot.train.recipe import Recipe
 
 FORMAT, FORMAT_VERSION = "dicot-encoder", 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -120,6 +122,30 @@ def read_config(directory: str | Path) -> dict[str, Any]:
             'remove its entry "sha256".'
         )
     return config
+
+
+# Until November 2026 a model was saved with its settings flat: a name there -> its group, and its name in that.
+FLAT: dict[str, tuple[str, str]] = {
+    **{name: ("features", name) for name in FEATURES},
+    "embed_precision": ("features", "precision"),
+    **{name: ("prepare", name) for name in PREPARE},
+    **{name: ("recipe", name) for name in ("batch_size", "lr", "schedule", "precision")},
+}
+FLAT_USUAL = {"embed_precision": "float32", "layout": "nct", "unequal": "error", "missing": "error"}  # others: None
+
+
+def grouped(settings: Mapping[str, Any], groups: Collection[str] = ("features", "prepare", "recipe")) -> dict[str, Any]:
+    """Return flat settings as arguments of an estimator that has these groups; what is usual is left out."""
+    places = {name: place for name, place in FLAT.items() if name in settings and place[0] in groups}
+    arguments = {name: value for name, value in settings.items() if name not in places}
+    for name, (group, inner_name) in places.items():
+        if settings[name] == FLAT_USUAL.get(name):
+            continue
+        entries = arguments.get(group) or {}
+        if isinstance(entries, Recipe):
+            entries = vars(entries)
+        arguments[group] = {**entries, inner_name: settings[name]}
+    return arguments
 
 
 def model_hash(directory: str | Path) -> str:

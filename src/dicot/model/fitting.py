@@ -27,7 +27,7 @@ from dicot.data.preparation import Preparation, warn_of_unheld
 from dicot.model import files
 from dicot.model.box import in_box
 from dicot.model.embedding import Target, embed_into
-from dicot.model.presets import PREPARE, USUAL_ENCODER, entries, flat, grouped
+from dicot.model.presets import PREPARE, USUAL_ENCODER, entries
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder, encoder_name
 from dicot.train.batches import weights_seed
 from dicot.train.loop import TrainingRun, carry_out
@@ -109,11 +109,12 @@ class EncoderEstimator(BaseEstimator, ABC):
 
         A function or a module of one's own becomes its name.
         """
-        settings = {**flat(self.get_params(deep=False)), "device": "auto"}
-        if isinstance(settings["recipe"], Recipe):
-            settings["recipe"] = settings["recipe"].to_dict()
-        if callable(settings["schedule"]):
-            settings["schedule"] = schedule_name(settings["schedule"])
+        settings = {**self.get_params(deep=False), "device": "auto"}
+        recipe = settings["recipe"]
+        if isinstance(recipe, Recipe):
+            settings["recipe"] = recipe.to_dict()
+        elif recipe is not None and callable(recipe.get("schedule")):
+            settings["recipe"] = {**recipe, "schedule": schedule_name(recipe["schedule"])}
         if isinstance(self.encoder, Encoder) and files.is_registered(self.encoder):
             shape = dict(self.encoder.config())
             del shape["n_channels"]  # is the data's
@@ -150,7 +151,7 @@ class EncoderEstimator(BaseEstimator, ABC):
                 kind = "TimeSeriesClassifier" if is_classifier else "TimeSeriesEmbedder"
                 raise ModelFileError(f"{directory} holds a {kind}. Load it by {kind}.from_pretrained.")
             settings = {name: value for name, value in config["estimator"].items() if name != "difference"}
-            model = cls(**grouped({**settings, "device": device}, groups))
+            model = cls(**files.grouped({**settings, "device": device}, groups))
             if encoder is not None:
                 model.encoder = encoder
             model.encoder_, model.seed_, model.recipe_ = network, config["seed"], Recipe(**config["recipe"])

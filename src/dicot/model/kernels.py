@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from dicot.core.errors import InputError
 from dicot.core.native import NativeLibrary
 from dicot.data.cases import Collection
-from dicot.nets.encoders.base import larger
+from dicot.nets.encoders.base import as_number, is_exporting, larger
 
 C = NativeLibrary("model/kernels.c")
 N_TAPS = 9
@@ -51,29 +51,43 @@ def on_grid(x: Tensor) -> Tensor:
     return (x + room) - room
 
 
-def convolutions(x: Tensor, taps: Tensor, channels: Tensor, dilations: Sequence[int]) -> Iterator[Tensor]:
-    """Convolve (B, C, T) -> (B, K, T) for each dilation, with zeros around a case.
+class Convolutions(nn.Module):
+    """Kernels of nine taps at several dilations: (B, C, T) -> (B, K, T) for each, in float64, with zeros around a case.
 
     taps: (D, K, 9), a row for each kernel
     channels: (D, K, C), how often each kernel adds up each channel
-
-    One dilation after the other, so that what is made of it stays in a processor's cache.
     """
-    n_times = x.shape[2]
-    furthest = REACH * max(dilations)
-    padded = F.pad(x, (furthest, furthest))
-    for of_kernel, often, dilation in zip(taps.double(), channels.double(), dilations, strict=True):
+
+    taps: Tensor
+    channels: Tensor
+    weights: Tensor
+
+    def __init__(self, taps: Tensor, channels: Tensor, dilations: Sequence[int]) -> None:
+        super().__init__()
+        self.dilations = tuple(dilations)
         # Of many channels it takes less time to add them up first.
-        is_narrow = often.shape[1] <= WIDEST
-        source = padded if is_narrow else often @ padded
-        starts = [furthest + dilation * (tap - REACH) for tap in range(N_TAPS)]
-        taken = [source[..., start : start + n_times] for start in starts]
-        if is_narrow:
-            # All taps side by side, (B, 9 C, T), and all kernels in one product: a CPU's dilated convolution is slower.
-            weight = of_kernel.unsqueeze(2) * often.unsqueeze(1)  # (K, 9, C)
-            yield weight.flatten(1) @ torch.cat(taken, dim=1)
-        else:
-            yield sum_of([of_tap * taken[tap] for tap, of_tap in enumerate(of_kernel.T.unsqueeze(2))])
+        self.is_narrow = channels.shape[2] <= WIDEST
+        self.register_buffer("taps", taps, persistent=False)
+        self.register_buffer("channels", channels, persistent=False)
+        # All taps of all channels side by side: a CPU's dilated convolution is slower than one product.
+        weights = taps.unsqueeze(3) * channels.unsqueeze(2)  # (D, K, 9, C)
+        weights = weights.flatten(2) if self.is_narrow else weights[:0]
+        self.register_buffer("weights", weights.float(), persistent=False)
+
+    def forward(self, x: Tensor) -> Iterator[Tensor]:
+        """Yield one dilation after the other, so that what is made of it stays in a processor's cache."""
+        n_times = x.shape[2]
+        furthest = REACH * max(self.dilations)
+        padded = F.pad(x, (furthest, furthest))
+        for number, dilation in enumerate(self.dilations):
+            source = padded if self.is_narrow else self.channels[number].double() @ padded
+            starts = [furthest + dilation * (tap - REACH) for tap in range(N_TAPS)]
+            taken = [source[..., start : start + n_times] for start in starts]
+            if self.is_narrow:
+                yield self.weights[number].double() @ torch.cat(taken, dim=1)  # of (B, 9 C, T)
+            else:
+                of_tap = self.taps[number].double().T.unsqueeze(2)
+                yield sum_of([of_tap[tap] * values for tap, values in enumerate(taken)])
 
 
 def sum_of(tensors: Sequence[Tensor]) -> Tensor:
@@ -86,7 +100,7 @@ def sum_of(tensors: Sequence[Tensor]) -> Tensor:
 def long_enough(x: Tensor) -> Tensor:
     """Continue cases (..., T) of fewer than 9 time steps with zeros to 9."""
     n_times = x.shape[-1]
-    if not torch.compiler.is_exporting():
+    if not is_exporting():
         return x if n_times >= N_TAPS else F.pad(x, (0, N_TAPS - n_times))
     # Without a branch, for cases of any length.
     time = torch.arange(larger(n_times, N_TAPS), device=x.device)
@@ -150,6 +164,8 @@ class Bank(nn.Module):
     channels: Tensor
     biases: Tensor
     taps: Tensor
+    owners: Tensor
+    is_inner: Tensor
 
     def __init__(self, layout: Tensor, channels: Tensor, biases: Tensor) -> None:
         super().__init__()
@@ -160,6 +176,11 @@ class Bank(nn.Module):
         self.register_buffer("channels", channels)
         self.register_buffer("biases", biases)
         self.register_buffer("taps", kernels().float(), persistent=False)
+        taps = self.taps.expand(len(self.dilations), -1, -1)
+        self.convolutions = Convolutions(taps, channels, self.dilations)
+        owners = torch.repeat_interleave(torch.arange(len(counts)), layout[1])  # the dilation of each bias
+        self.register_buffer("owners", owners, persistent=False)
+        self.register_buffer("is_inner", (owners.unsqueeze(1) + torch.arange(N_KERNELS)) % 2 == 1, persistent=False)
 
     @classmethod
     def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
@@ -204,21 +225,33 @@ class Bank(nn.Module):
         T may be another one than at fit. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if _is_compiled(x) and not torch.compiler.is_exporting():
+        if _is_compiled(x) and not is_exporting():
             return self._counted(x)
+        sides = self._sides(x)
+        biases = torch.split_with_sizes(self.biases.T.double().unsqueeze(2), self.counts)  # (n, 84, 1) each
+        counts = []
+        for number, y in enumerate(self.convolutions(on_grid(x))):
+            for bias in biases[number]:
+                above = (y > bias).to(x.dtype)  # (B, 84, T)
+                counts.append((above @ sides[number]).unsqueeze(1))  # (B, 1, 84, 2)
+        # Counted first and divided then: counts are exact.
+        shares = torch.cat(counts, dim=1) / sides.sum(dim=1)[self.owners].unsqueeze(1)
+        # Every other kernel, and at the next dilation the others, counts inside only.
+        chosen = torch.where(self.is_inner, shares[..., 1], shares[..., 0])
+        return chosen.flatten(1)
+
+    def _sides(self, x: Tensor) -> Tensor:
+        """Tell for each dilation which time steps count, (D, T, 2): all of them, and those inside only.
+
+        Inside is where a kernel does not reach beyond the case; where it always does, because the case is shorter than
+        those of the fit, that is everywhere.
+        """
         n_times = x.shape[2]
         time = torch.arange(n_times, device=x.device)
-        taps = self.taps.expand(len(self.dilations), -1, -1)
-        biases = torch.split_with_sizes(self.biases.T.double().unsqueeze(2), self.counts)  # (n, 84, 1) each
-        shares = []
-        convolved = convolutions(on_grid(x), taps, self.channels, self.dilations)
-        for number, (y, dilation) in enumerate(zip(convolved, self.dilations, strict=True)):
-            above = (y.unsqueeze(1) > biases[number]).to(x.dtype)  # (B, n, 84, T)
-            sides = _sides(time, n_times, dilation).to(x.dtype)
-            # Counted first and divided then: counts are exact.
-            both = (above @ sides) / sides.sum(dim=0)  # (B, n, 84, 2)
-            shares.append(_own_side(both, number).flatten(1))
-        return torch.cat(shares, dim=1)
+        margins = REACH * self.layout[0].unsqueeze(1)
+        is_inside = (time >= margins) & (time < n_times - margins)
+        is_counted = is_inside | (2 * margins >= n_times)
+        return torch.stack([torch.ones_like(is_counted), is_counted], dim=2).to(x.dtype)
 
     def _counted(self, x: Tensor) -> Tensor:
         """Do the same in C."""
@@ -292,24 +325,6 @@ def _quantiles(y: Tensor, levels: Tensor) -> Tensor:
     return low.lerp(high, places - below)
 
 
-def _sides(time: Tensor, n_times: int, dilation: int) -> Tensor:
-    """Tell which time steps count, (T, 2): all of them, and those inside only.
-
-    Inside is where a kernel does not reach beyond the case; where it always does, because the case is shorter than
-    those of the fit, that is everywhere.
-    """
-    margin = REACH * dilation
-    is_inside = (time >= margin) & (time < n_times - margin)
-    is_counted = is_inside | (time.new_tensor(2 * margin) >= n_times)
-    return torch.stack([torch.ones_like(is_counted), is_counted], dim=1)
-
-
-def _own_side(shares: Tensor, number: int) -> Tensor:
-    """Choose for every other kernel, and at the next dilation for the others, of (B, n, 84, 2): all, or inside only."""
-    is_inner = (torch.arange(N_KERNELS, device=shares.device) + number) % 2 == 1
-    return torch.where(is_inner, shares[..., 1], shares[..., 0])
-
-
 class Contests(nn.Module):
     """Contests of Hydra's kernels (Dempster et al., 2023): which of a group fits a case best at a time step, or worst.
 
@@ -328,6 +343,10 @@ class Contests(nn.Module):
         super().__init__()
         self.register_buffer("taps", taps)
         self.register_buffer("channels", channels)
+        each_kernel = channels.repeat_interleave(PER_GROUP, dim=2)  # (D, 2, 8 G, C)
+        self.convolutions = nn.ModuleList(
+            Convolutions(taps[:, series].flatten(1, 2), each_kernel[:, series], self.dilations) for series in range(2)
+        )
 
     @classmethod
     def draw(cls, n_channels: int, n_times: int, *, seed: int = 0, n_groups: int = N_GROUPS) -> "Contests":
@@ -372,7 +391,7 @@ class Contests(nn.Module):
         T may be any. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if _is_compiled(x) and not torch.compiler.is_exporting():
+        if _is_compiled(x) and not is_exporting():
             return self._counted(x)
         both = (x, x[..., 1:] - x[..., :-1])
         outcomes = [self._outcomes(on_grid(values), series) for series, values in enumerate(both)]
@@ -381,14 +400,12 @@ class Contests(nn.Module):
 
     def _outcomes(self, values: Tensor, series: int) -> Tensor:
         """Return by how much each kernel wins in cases or their differences, and how often it comes last."""
-        nothing = _nothing(values)[:, None, None]
-        taps = self.taps[:, series].flatten(1, 2)  # (D, 8 G, 9)
-        channels = self.channels[:, series].repeat_interleave(PER_GROUP, dim=1)  # (D, 8 G, C)
+        nothing = _nothing(values)[:, None, None, None]
         outcomes = []
-        for y in convolutions(values, taps, channels, self.dilations):
+        for y in self.convolutions[series](values):
             groups = torch.unflatten(y, 1, (-1, PER_GROUP))  # (B, G, 8, T)
             outcomes.append(torch.stack(_won_and_lost(groups, nothing), dim=1))
-        return torch.stack(outcomes, dim=1)  # (B, D, 2, 8 G)
+        return torch.stack(outcomes, dim=1) / as_number(values.shape[2])  # (B, D, 2, 8 G)
 
     def _counted(self, x: Tensor) -> Tensor:
         """Do the same in C."""
@@ -420,16 +437,14 @@ class Contests(nn.Module):
 
 
 def _won_and_lost(y: Tensor, nothing: Tensor) -> tuple[Tensor, Tensor]:
-    """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, per time step: (B, 8 G) each.
+    """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, (B, 8 G), added up over time.
 
     Where the case is constant all kernels give 0, or nothing to speak of: nobody wins or comes last.
     """
-    n_times = y.shape[3]
-    best, worst = y.amax(dim=2), y.amin(dim=2)  # (B, G, T)
+    best = y.amax(dim=2, keepdim=True)  # (B, G, 1, T)
+    worst = y.amin(dim=2, keepdim=True)
     best = torch.where(best.abs() <= nothing, 0.0, best)
     worst = torch.where(worst.abs() <= nothing, torch.nan, worst)  # equal to nothing
-    wins = (y == best.unsqueeze(2)).double()
-    won = (wins @ best.unsqueeze(3)).squeeze(3) / n_times
-    losses = (y == worst.unsqueeze(2)).float()
-    lost = losses.sum(dim=3).double() / n_times
+    won = (y == best).double() @ best.transpose(2, 3)
+    lost = (y == worst).float().sum(dim=3).double()
     return won.flatten(1), lost.flatten(1)

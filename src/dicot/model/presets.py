@@ -1,8 +1,4 @@
-"""The settings of an estimator, and presets: a method, its features and its recipe under one name.
-
-PRESETS is where a new one is registered. Settings have two forms: grouped, as the arguments are, and flat, as files and
-keys have them. A flat setting such as `pooling` is an entry of one argument: `features={"pooling": "max"}`.
-"""
+"""Presets: a method, its features and its recipe under one name. PRESETS is where a new one is registered."""
 
 import hashlib
 import json
@@ -15,19 +11,20 @@ from dicot.core.errors import InputError, did_you_mean, lookup
 from dicot.model.box import in_box
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
 
-# What a preset says about the vectors. Models and keys of results that are older than the last three have none.
-FEATURES = ("pooling", "calibrate", "bank", "n_components", "levels", "length", "box")
-PREPARE = ("layout", "unequal", "missing", "scale")
-# A flat name -> its argument, and its name there.
-PLACES = {
-    **{name: ("features", name) for name in FEATURES},
-    "embed_precision": ("features", "precision"),
-    **{name: ("prepare", name) for name in PREPARE},
-    **{name: ("recipe", name) for name in ("batch_size", "lr", "schedule", "precision")},
+# What a vector holds where a preset says nothing: False, 0 and "" mean that a part is off.
+USUAL_FEATURES: Mapping[str, Any] = {
+    "pooling": "mean",
+    "calibrate": False,
+    "bank": 0,
+    "n_components": 0,
+    "levels": False,
+    "length": 0,
+    "box": "",
 }
+FEATURES = tuple(USUAL_FEATURES)
+PREPARE = ("layout", "unequal", "missing", "scale")
 USUAL_ENCODER = ("inception_time", 256)  # its name and dim
 FROZEN = "frozen"  # instead of a method: an encoder in the box as it is
-USUAL = {"embed_precision": "float32", "layout": "nct", "unequal": "error", "missing": "error"}  # the others: None
 RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
 
 
@@ -35,8 +32,8 @@ RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time st
 class Preset:
     """What TimeSeriesEmbedder uses where its own argument is None.
 
-    The names are those of the estimator's arguments; False and 0 mean that a part is off. `recipe` is called with the
-    family of the data set, its number of cases and its number of time steps.
+    The names are those of the estimator's arguments. Of `features` what is left out is USUAL_FEATURES'. `recipe` is
+    called with the family of the data set, its number of cases and its number of time steps.
     """
 
     name: str
@@ -46,13 +43,7 @@ class Preset:
     method_params: Mapping[str, Any] = field(default_factory=dict)
     encoder: tuple[str, int] = USUAL_ENCODER  # its name and dim, for the preset's own method
     initial: str | None = None  # the model in the box whose encoder its method starts from
-    pooling: str = "mean"
-    calibrate: bool = False
-    bank: int | str = 0
-    n_components: int = 0
-    levels: bool = False
-    length: int = 0
-    box: str = ""
+    features: Mapping[str, Any] = field(default_factory=dict)
     fewest: int = 0  # cases to train on; a set of fewer is fitted by the preset `otherwise`
     otherwise: str = ""
     minutes: float | None = None  # after which a training ends
@@ -61,21 +52,23 @@ class Preset:
         """Return the arguments for a method: those of the preset for its own, none for any other."""
         return dict(self.method_params) if method == self.method else {}
 
-    def features(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings in FEATURES: those that were given, and the preset's where that is None."""
-        chosen = {name: given.get(name) for name in FEATURES}
-        return {name: getattr(self, name) if value is None else value for name, value in chosen.items()}
+    def features_with(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a vector holds: the features that were chosen, and the preset's where that is None."""
+        features = {**USUAL_FEATURES, **self.features}
+        features |= {name: chosen[name] for name in FEATURES if chosen.get(name) is not None}
+        return features
 
     def digest(self) -> str:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        del values["name"], values["summary"]
+        del values["name"], values["summary"], values["features"]
 
         values["method_params"] = dict(self.method_params)
+        values |= self.features_with({})
         values["recipe"] = schedule_name(self.recipe)
         if is_dataclass(self.recipe) and not isinstance(self.recipe, type):
             values["recipe_values"] = asdict(self.recipe)
-        for part in filter(None, (self.initial, self.box)):  # other weights in the box, other results
+        for part in filter(None, (self.initial, values["box"])):  # other weights in the box, other results
             config = json.loads((in_box(part) / "config.json").read_text(encoding="utf-8"))
             values["weights"] = config["weights"]["sha256"]
         if self.otherwise:
@@ -133,15 +126,6 @@ PAPER = Preset(
     method="dicot",
     recipe=paper_recipe,
 )
-BEST_2026_11 = Preset(
-    name="best-2026.11",
-    summary="the default until November 2026: views across cases, beside a bank of fixed kernels, compressed",
-    method="across",
-    recipe=SizeRule(),
-    pooling="mean+max+std",
-    bank="mixed",
-    n_components=2048,
-)
 INSTANT = Preset(
     name="instant",
     summary="no training: the encoder in the box, beside a small bank of fixed kernels and levels, 1,024 numbers",
@@ -149,10 +133,7 @@ INSTANT = Preset(
     recipe=SizeRule(),
     encoder=("universal", 192),
     initial="dicot-base",
-    pooling="own",
-    bank="auto",
-    levels=True,
-    length=1024,
+    features={"pooling": "own", "bank": "auto", "levels": True, "length": 1024},
 )
 BEST = replace(
     INSTANT,
@@ -162,13 +143,12 @@ BEST = replace(
     recipe=TrainedRule(),
     encoder=USUAL_ENCODER,
     initial=None,
-    pooling="mean+max+std",
-    box="dicot-base",
+    features={**INSTANT.features, "pooling": "mean+max+std", "box": "dicot-base"},
     fewest=500,
     otherwise=INSTANT.name,
     minutes=2.0,
 )
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST, BEST_2026_11)}
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, INSTANT, BEST)}
 DEFAULT_PRESET = INSTANT.name
 METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
 
@@ -186,29 +166,6 @@ def preset_name(preset: str | None, method: object, *, trains: bool = False) -> 
 def find_preset(name: str) -> Preset:
     """Return the preset of this name, or raise an error that names the known ones."""
     return lookup(PRESETS, name, "preset")
-
-
-def grouped(settings: Mapping[str, Any], groups: Sequence[str] = ("features", "prepare", "recipe")) -> dict[str, Any]:
-    """Return flat settings as arguments of an estimator that has these groups; what is usual is left out."""
-    places = {name: place for name, place in PLACES.items() if name in settings and place[0] in groups}
-    arguments = {name: value for name, value in settings.items() if name not in places}
-    for name, (group, own) in places.items():
-        if (value := settings[name]) != USUAL.get(name):
-            there = arguments.get(group) or {}
-            arguments[group] = {**(vars(there) if isinstance(there, Recipe) else there), own: value}
-    return arguments
-
-
-def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an estimator as flat settings, all of them."""
-    settings = {name: value for name, value in arguments.items() if name not in ("features", "prepare")}
-    for name, (group, own) in PLACES.items():
-        if group in arguments:
-            given = arguments[group] if isinstance(arguments[group], Mapping) else {}
-            settings[name] = given.get(own, settings.get(name, USUAL.get(name)))
-    if isinstance(recipe := arguments.get("recipe"), Mapping):
-        settings["recipe"] = {name: value for name, value in recipe.items() if name not in PLACES} or None
-    return settings
 
 
 def entries(argument: str, given: Any, known: Sequence[str]) -> dict[str, Any]:

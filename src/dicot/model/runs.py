@@ -11,17 +11,16 @@ from dicot.core.errors import InputError, ModelFileError
 from dicot.core.storage import LOCK, check_writable, only_writer
 from dicot.data import Windows
 from dicot.data.cases import Cases
+from dicot.data.preparation import Preparation
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name
 from dicot.model.files import CONFIG, is_registered, plain_json
-from dicot.model.presets import FEATURES, PLACES
+from dicot.model.presets import PREPARE, entries
 from dicot.train.record import Checkpoint
 from dicot.train.together import current_place, from_first
 
 CHECKPOINT = "checkpoint.safetensors"
 # Settings that are compared by what they come to.
-RESOLVED = {"preset", "method", "method_params", "recipe", "steps"} | {
-    name for name, (group, _) in PLACES.items() if group == "recipe" or name in FEATURES
-}
+RESOLVED = {"preset", "method", "method_params", "features", "recipe", "steps", "prepare"}
 
 
 class OtherModelError(InputError):
@@ -101,4 +100,7 @@ def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
 def _plain(model: TimeSeriesEmbedder, resolved: tuple[Any, ...]) -> dict[str, Any]:
     """Return the settings of a model as a file has them, and what those come to that a preset decides."""
     settings = {name: value for name, value in model._settings().items() if name not in RESOLVED}
+    preparation = Preparation(**entries("prepare", model.prepare, PREPARE))
+    settings["prepare"] = [getattr(preparation, name) for name in PREPARE]
+    settings["precision"] = model._precision
     return plain_json({**settings, "resolved": resolved})

@@ -20,9 +20,9 @@ from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import CONFIG, WEIGHTS
 from dicot.model.pool import make_pool, read_cases
 from dicot.model.runs import pretrain_into
-from dicot.model.vector.composition import Composition
 from dicot.model.vector.compression import Compression
 from dicot.model.vector.levels import Levels
+from dicot.model.vector.module import Composition
 from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Universal
 from dicot.nets.encoders.universal import ANY, POINTS

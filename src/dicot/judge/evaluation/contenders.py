@@ -17,7 +17,8 @@ from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.presets import FROZEN, PAPER, PLACES, PRESETS, USUAL, find_preset, flat, grouped, preset_name
+from dicot.model.files import FLAT, FLAT_USUAL, grouped
+from dicot.model.presets import FROZEN, PAPER, PRESETS, find_preset, preset_name
 
 REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
 SAVED = "saved"  # the kind of a fitted model that is scored as it is
@@ -270,7 +271,8 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
     estimator = estimator or TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
     if issubclass(estimator, TimeSeriesEmbedder):  # the same key whatever the default becomes
-        settings, usual = flat(settings), {**usual, **dict.fromkeys(PLACES), **USUAL, "preset": PAPER.name}
+        settings = flat(settings)
+        usual = {**usual, **dict.fromkeys(FLAT), **FLAT_USUAL, "preset": PAPER.name}
         if "preset" in settings:
             trains = any(settings.get(name) is not None for name in ("encoder", "dim", "steps"))
             settings = {**settings, "preset": preset_name(settings["preset"], settings.get("method"), trains=trains)}
@@ -282,6 +284,20 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
         and (value is not usual.get(name, inspect.Parameter.empty))
         and not (type(value) in (int, float, str, bool) and value == usual.get(name))
     }
+
+
+def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an estimator as flat settings, all of them: recorded results have such keys."""
+    settings = {name: value for name, value in arguments.items() if name not in ("features", "prepare")}
+    for name, (group, inner_name) in FLAT.items():
+        if group in arguments:
+            entries = arguments[group] if isinstance(arguments[group], Mapping) else {}
+            usual = settings.get(name, FLAT_USUAL.get(name))
+            settings[name] = entries.get(inner_name, usual)
+    recipe = arguments.get("recipe")
+    if isinstance(recipe, Mapping):
+        settings["recipe"] = {name: value for name, value in recipe.items() if name not in FLAT} or None
+    return settings
 
 
 def described(value: Any) -> Any:

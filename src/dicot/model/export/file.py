@@ -19,13 +19,12 @@ from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.deployed import PROBABILITIES, VECTORS
 from dicot.model.embedding import embed
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
-from dicot.model.export.graph import Graph, single
-from dicot.model.export.networks import composed, pooled, probabilities
-from dicot.model.export.preparation import prepare
+from dicot.model.export.graph import WholeModel, converted, name_sides, set_about
+from dicot.model.export.windows import WindowPreparation
 from dicot.model.fewlabels import FewLabelClassifier
 from dicot.model.files import weights_hash
 from dicot.model.head import Head
-from dicot.model.vector.composition import Composition
+from dicot.model.vector.module import Composition, Vector
 from dicot.model.vector.poolings import pooled_dim
 from dicot.nets.encoders import Encoder
 
@@ -82,7 +81,7 @@ def export_onnx(
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
     parts = _parts_of(model, classifier)._replace(float64=float64)
-    data = with_hash(_model(parts).SerializeToString(), deployed.MARK)
+    data = with_hash(_as_onnx(parts).SerializeToString(), deployed.MARK)
     made = deployed.OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
     if not difference <= TOLERANCE:
@@ -115,29 +114,23 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Mode
     return _ModelParts(model.preparation_, model.encoder_, pooling, composition, classifier, method_name(model.method_))
 
 
-def _model(parts: _ModelParts) -> Any:
-    graph = Graph()
-    prepared = prepare(graph, deployed.INPUT, parts.preparation, double=parts.float64)
-    encoder = parts.encoder
-    z = composed(graph, prepared, parts.composition, encoder, lambda x: pooled(graph, x, encoder, parts.pooling))
-    outputs = {VECTORS: z}
-    if parts.head is not None:
-        outputs[PROBABILITIES] = probabilities(graph, z, parts.head)
-    for name, value in outputs.items():
-        told = graph.add("Where", prepared.usable, value, single(np.nan))
-        graph.nodes.append(graph.onnx.helper.make_node("Identity", [told], [name]))
+def _as_onnx(parts: _ModelParts) -> Any:
+    """Return the model as an ONNX one, with names, sides that are free, and what it says of itself."""
     about = _about(parts)
     n_channels = about["n_channels"] or deployed.ANY_CHANNELS
-    shapes = {VECTORS: ("batch", about["n_features"]), PROBABILITIES: ("batch", len(about["classes"]))}
-    model = graph.finish(
-        {deployed.INPUT: ("batch", n_channels, "time")},
-        {name: shapes[name] for name in outputs},
-        double=parts.float64,
-        producer_name="dicot",
-        producer_version=__version__,
-        doc_string=f"{about['vector']} Input {deployed.INPUT!r}: raw windows (batch, {n_channels}, time).",
-    )
-    graph.onnx.helper.set_model_props(model, {deployed.ABOUT: json.dumps(about), deployed.SEAL: OPEN})
+    outputs = {VECTORS: about["n_features"]}
+    if parts.head is not None:
+        outputs[PROBABILITIES] = len(about["classes"])
+    preparation = WindowPreparation(parts.preparation, is_double=parts.float64)
+    vector = Vector(parts.encoder, parts.pooling, parts.composition)
+    module = WholeModel(preparation, vector, parts.head)
+    model = converted(module, parts.preparation.n_channels, parts.float64, list(outputs))
+
+    model.producer_name, model.producer_version = "dicot", __version__
+    model.doc_string = f"{about['vector']} Input {deployed.INPUT!r}: raw windows (batch, {n_channels}, time)."
+    name_sides(model, {deployed.INPUT: ("batch", n_channels, "time")})
+    name_sides(model, {name: ("batch", width) for name, width in outputs.items()})
+    set_about(model, {deployed.ABOUT: json.dumps(about), deployed.SEAL: OPEN})
     return model
 
 

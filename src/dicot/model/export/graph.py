@@ -1,112 +1,162 @@
-"""An ONNX graph that grows node by node. A value is known by its name; (B, C, T) as everywhere."""
+"""A whole model as one module, from raw windows to vectors and probabilities, and its conversion to ONNX."""
 
-from collections.abc import Sequence
-from typing import Any, final
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any
 
-import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.onnx.utils import register_custom_op_symbolic
 
-from dicot.core.errors import need_extra
+from dicot.core.errors import ExportError, brief, need_extra
 from dicot.data.cases import Array
+from dicot.model.deployed import INPUT
+from dicot.model.export.windows import WindowPreparation
+from dicot.model.head import SMALLEST, SPREADINGS, Head, Neighbours
+from dicot.model.vector.module import Vector
 
 OPSET, IR_VERSION = 18, 9  # what onnxruntime 1.15 reads, and all later ones
-Value = str | Array  # a value of the graph, or numbers that the file holds
+# Of the windows that the graph is recorded with: so long that a channel is looked at in stretches, too.
+EXAMPLE_BATCH, EXAMPLE_CHANNELS, EXAMPLE_TIMES = 3, 5, 1037
+# torch's exporter does not know that ONNX has this one.
+register_custom_op_symbolic("aten::asinh", lambda graph, x: graph.op("Asinh", x), 9)
 
 
-@final
-class Graph:
-    """Nodes and numbers; the methods name what several parts of a model need."""
+class Probabilities(nn.Module):
+    """What a `Head` makes of vectors (B, F): probabilities (B, K) in float32, computed in float64."""
 
-    def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError as error:
-            raise need_extra("onnx", "onnx", "An ONNX file") from error
-        self.onnx: Any = onnx
-        self.nodes: list[Any] = []
-        self.numbers: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # what the file holds -> its name, each once
+    def __init__(self, head: Head) -> None:
+        super().__init__()
+        self.temperature = head.temperature
+        self.mean = constant(head.mean)
+        self.factor = constant(head.factor)
+        self.coef = constant(head.coef)
+        self.intercept = constant(head.intercept)
+        self.neighbours = None if head.neighbours is None else NeighbourGraph(head.neighbours)
 
-    def add(self, op: str, *inputs: Value, **attributes: Any) -> str:
-        """Add a node with one output, and return its name."""
-        return self.split(op, *inputs, outputs=1, **attributes)[0]
-
-    def split(self, op: str, *inputs: Value, outputs: int, **attributes: Any) -> list[str]:
-        """Add a node with several outputs, and return their names."""
-        names = [self.named(value) for value in inputs]
-        made = [f"{op}_{len(self.nodes)}_{number}" for number in range(outputs)]
-        self.nodes.append(self.onnx.helper.make_node(op, names, made, name=f"{op}_{len(self.nodes)}", **attributes))
-        return made
-
-    def named(self, value: Value) -> str:
-        """Return the name of a value; numbers are put into the file once, however often they are used."""
-        if isinstance(value, str):
-            return value
-        value = np.asarray(value, order="C")
-        return self.numbers.setdefault((value.dtype.str, value.shape, value.tobytes()), f"numbers_{len(self.numbers)}")
-
-    def finish(
-        self,
-        inputs: dict[str, Sequence[Any]],
-        outputs: dict[str, Sequence[Any]],
-        *,
-        double: bool = False,
-        **about: Any,
-    ) -> Any:
-        """Return the model with these names and shapes; text in a shape is free.
-
-        Outputs are float32, and so are inputs unless they are `double`.
-        """
-        helper, types = self.onnx.helper, self.onnx.TensorProto
-        kinds = (types.DOUBLE if double else types.FLOAT, types.FLOAT)
-        ends = [
-            [helper.make_tensor_value_info(name, kind, list(shape)) for name, shape in some.items()]
-            for kind, some in zip(kinds, (inputs, outputs), strict=True)
-        ]
-        numbers = [
-            self.onnx.numpy_helper.from_array(np.frombuffer(data, dtype).reshape(shape), name)
-            for (dtype, shape, data), name in self.numbers.items()
-        ]
-        graph = helper.make_graph(self.nodes, "dicot", *ends, numbers)
-        opset = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, **about)
-        self.onnx.checker.check_model(model, full_check=True)
-        return model
-
-    def length(self, x: str) -> str:
-        """Return the number of time steps, a tensor of one whole number."""
-        return self.add("Shape", x, start=2, end=3)
-
-    def cut(self, x: str, start: Value | int, stop: Value | int) -> str:
-        """Return x from the time step `start` up to `stop`, which is not in it."""
-        ends = [whole(end) if isinstance(end, int) else end for end in (start, stop)]
-        return self.add("Slice", x, *ends, whole(2), whole(1))
-
-    def pad(self, x: str, left: Value | int, right: Value | int, mode: str = "constant") -> str:
-        """Continue x in time on both sides, by zeros or, with the mode "edge", by its outermost values."""
-        if isinstance(left, int) and isinstance(right, int):
-            return self.add("Pad", x, whole(0, 0, left, 0, 0, right), mode=mode)
-        sides = [whole(side) if isinstance(side, int) else side for side in (left, right)]
-        # For all axes, not with an input that names the third: onnxruntime's optimiser may take that for all of them.
-        return self.add("Pad", x, self.add("Concat", whole(0, 0), sides[0], whole(0, 0), sides[1], axis=0), mode=mode)
-
-    def over(self, op: str, x: str, *axes: int, keep: bool = False) -> str:
-        """Reduce x over these axes, by "ReduceMean" or another one of ONNX's reductions."""
-        return self.add(op, x, whole(*axes), keepdims=int(keep))
-
-    def cast(self, x: str, kind: str) -> str:
-        """Return x in another type: "FLOAT", "DOUBLE" or "INT64"."""
-        return self.add("Cast", x, to=getattr(self.onnx.TensorProto, kind))
+    def forward(self, z: Tensor) -> Tensor:
+        scaled = (z.double() - self.mean) * self.factor
+        scores = scaled @ self.coef.T + self.intercept
+        if self.neighbours is not None:
+            scores = self.neighbours(scaled, scores.softmax(dim=1))
+        return (scores / self.temperature).softmax(dim=1).float()
 
 
-def whole(*values: int) -> Array:
-    """Return whole numbers as ONNX takes them for shapes, axes and positions."""
-    return np.array(values, np.int64)
+class NeighbourGraph(nn.Module):
+    """What the nearest cases of a head of earlier releases say, mixed with the guesses of its regression."""
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        super().__init__()
+        self.count = neighbours.count
+        self.reach, self.weight = SPREADINGS[neighbours.spreading]
+        self.places = constant(neighbours.places)
+        self.settled = constant(neighbours.settled)
+        self.directions = constant(neighbours.directions)
+
+    def forward(self, scaled: Tensor, guesses: Tensor) -> Tensor:
+        """Return logarithms (B, K) of the mixed probabilities."""
+        places = scaled @ self.directions
+        distances = places @ (-2 * self.places.T) + self.places.square().sum(dim=1)
+        nearest = distances.topk(self.count, dim=1, largest=False).indices
+        of_nearest = self.settled[nearest].mean(dim=1)
+        mixed = (1 - self.reach) * self.weight * guesses + self.reach * of_nearest
+        return mixed.clamp(min=SMALLEST).log()
 
 
-def single(value: float) -> Array:
-    """Return a number of float32 that is spread over whatever it meets."""
-    return np.array(value, np.float32)
+def constant(values: Array) -> nn.Parameter:
+    return nn.Parameter(torch.as_tensor(values).double(), requires_grad=False)
 
 
-def double(value: float) -> Array:
-    """Return a number of float64 that is spread over whatever it meets."""
-    return np.array(value, np.float64)
+class WholeModel(nn.Module):
+    """Raw windows (B, C, T) in, vectors and perhaps probabilities out; NaN where a window cannot be used."""
+
+    def __init__(self, preparation: WindowPreparation, vector: Vector, head: Head | None) -> None:
+        super().__init__()
+        self.preparation = preparation
+        self.vector = vector
+        self.head = None if head is None else Probabilities(head)
+
+    def forward(self, window: Tensor) -> tuple[Tensor, ...]:
+        prepared = self.preparation(window)
+        z = self.vector(prepared.x, prepared.offsets)
+        outputs = (z,) if self.head is None else (z, self.head(z))
+        return tuple(torch.where(prepared.is_usable, values, torch.nan) for values in outputs)
+
+
+def converted(module: nn.Module, n_channels: int, is_double: bool, outputs: Sequence[str]) -> Any:
+    """Return the ONNX model of a module whose input has any number of windows and time steps, and channels if 0."""
+    onnx = _onnx()
+    dtype = torch.float64 if is_double else torch.float32
+    generator = torch.Generator().manual_seed(0)
+    sides = (EXAMPLE_BATCH, n_channels or EXAMPLE_CHANNELS, EXAMPLE_TIMES)
+    window = torch.randn(sides, dtype=dtype, generator=generator)
+    free = {0: "batch", 2: "time"} if n_channels else {0: "batch", 1: "channels", 2: "time"}
+    content = BytesIO()
+    try:
+        with _quietly(), torch.no_grad():
+            # Not by dynamo=True, which takes 20 times as long for the same graph, and needs onnxscript.
+            torch.onnx.export(
+                module.eval(),
+                (window,),
+                content,  # type: ignore[arg-type]  # torch takes it, and its types do not say so
+                dynamo=False,
+                input_names=[INPUT],
+                output_names=list(outputs),
+                dynamic_axes={INPUT: free},
+                opset_version=OPSET,
+            )
+    except Exception as error:  # torch has no common class for what its exporter meets
+        raise ExportError(
+            f"The network or pooling of this model cannot be written as ONNX. torch says: {brief(error)}"
+        ) from error
+    model = onnx.load_from_string(content.getvalue())
+    model.ir_version = IR_VERSION
+    _drop_notes(model)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def name_sides(model: Any, shapes: Mapping[str, Sequence[Any]]) -> None:
+    """Give inputs and outputs their shapes; text stands for a side that is free."""
+    for value in (*model.graph.input, *model.graph.output):
+        for side, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):
+            if isinstance(size, str):
+                side.dim_param = size
+            else:
+                side.dim_value = size
+
+
+def set_about(model: Any, about: Mapping[str, str]) -> None:
+    """Replace the metadata of a model."""
+    del model.metadata_props[:]
+    _onnx().helper.set_model_props(model, dict(about))
+
+
+def _drop_notes(model: Any) -> None:
+    """Leave out what the exporter notes at every node for those who look for its mistakes."""
+    del model.graph.value_info[:]
+    for node in model.graph.node:
+        node.doc_string = ""
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+    except ImportError as error:
+        raise need_extra("onnx", "onnx", "An ONNX file") from error
+    return onnx
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep the exporter's warnings about itself from those who export."""
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dicot.core.errors import InputError
 from dicot.core.settings import how_to_prepare
 from dicot.data.cases import Array
+from dicot.nets.encoders.base import is_exporting
 
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
 NO_VARIANCE = 1e-10  # of a component, relative to the first
@@ -84,7 +85,7 @@ class Compression(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         """Compute (B, F) -> (B, n)."""
         centred = z - self.mean
-        if torch.compiler.is_exporting():
+        if is_exporting():
             product = centred @ self.weight
             return product if self.turn is None else product @ self.turn
         missing = -len(z) % ROWS_AT_ONCE

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError
 from dicot.data.cases import Array
-from dicot.nets.encoders.base import larger
+from dicot.nets.encoders.base import is_exporting, larger
 from dicot.nets.encoders.universal import NO_SPREAD, join_channels, joined_dim, lifts
 
 PER_CHANNEL = 6
@@ -89,7 +89,7 @@ def _deviation(x: Tensor, lift: Tensor) -> Tensor:
 
 def _differences(x: Tensor) -> Tensor:
     """Return the first difference (B, C, T - 1), a single 0 where there is one time step."""
-    if not torch.compiler.is_exporting():
+    if not is_exporting():
         return x.diff(dim=2) if x.shape[2] > 1 else torch.zeros_like(x)
     # Without a branch: where there is one time step it is its own neighbour.
     last = x.shape[2] - 1

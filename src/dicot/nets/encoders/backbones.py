@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.nets.encoders.base import Encoder, layer_outputs, repeat_edges, same_margins
+from dicot.nets.encoders.base import Encoder, is_exporting, larger, layer_outputs, repeat_edges, same_margins
 
 KERNELS = (8, 5, 3)
 DROPOUT = 0.3
+FEWEST_STEPS = 5  # of a case; a shorter one is continued with zeros
 
 
 def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
@@ -23,10 +24,14 @@ def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
 def at_least_five(x: Tensor) -> tuple[Tensor, slice]:
     """Zero-pad (B, C, T < 5) on both sides to 5 time steps; the slice cuts features back to T."""
     n_times = x.shape[-1]
-    missing = max(0, 5 - n_times)
+    missing = larger(0, FEWEST_STEPS - n_times)
     left = missing // 2
-    padded = F.pad(x, (left, missing - left)) if missing else x
-    return padded, slice(left, left + n_times)
+    inner = slice(left, left + n_times)
+    if is_exporting():  # without a branch, for cases of any length
+        places = torch.arange(n_times + missing) - left
+        is_inside = (places >= 0) & (places < n_times)
+        return torch.where(is_inside, x.index_select(-1, places.clamp(min=0, max=n_times - 1)), 0.0), inner
+    return F.pad(x, (left, missing - left)) if missing else x, inner
 
 
 class FCN(Encoder):

@@ -27,9 +27,29 @@ def same_margins(kernel: int) -> tuple[int, int]:
     return left, kernel - 1 - left
 
 
-def larger(size: int, other: int) -> int:
-    """Return the larger of two sizes; one may be a size that is known only when an exported graph runs."""
-    return torch.sym_max(size, other)  # type: ignore[no-untyped-call, no-any-return]
+def is_exporting() -> bool:
+    """Tell whether torch records a graph that has to take cases of any number and length: nothing may branch on them.
+
+    While it does, sizes are tensors.
+    """
+    return torch.compiler.is_exporting() or torch.onnx.is_in_onnx_export()
+
+
+def larger(size: Any, other: Any) -> Any:
+    """Return the larger of two sizes."""
+    if isinstance(size, Tensor) or isinstance(other, Tensor):
+        return torch.maximum(torch.as_tensor(size), torch.as_tensor(other))
+    return torch.sym_max(size, other)  # type: ignore[no-untyped-call]
+
+
+def smaller(size: Any, other: Any) -> Any:
+    """Return the smaller of two sizes."""
+    return -larger(-size, -other)
+
+
+def as_number(size: Any) -> Tensor:
+    """Return a size as a whole number in a tensor."""
+    return size if isinstance(size, Tensor) else torch.full((), size)
 
 
 def repeat_edges(x: Tensor, left: int, right: int) -> Tensor:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.native import NativeLibrary
-from dicot.nets.encoders.base import Encoder, FrozenNetwork, folded, home_of
+from dicot.nets.encoders.base import Encoder, FrozenNetwork, as_number, folded, home_of, is_exporting, smaller
 
 C = NativeLibrary("nets/encoders/universal.c")
 TILE = 48  # channels of a tile there, on any processor
@@ -63,15 +64,18 @@ class Universal(Encoder):
 
     def features(self, x: Tensor) -> dict[str, Tensor]:
         self.check_shape(x.shape)
-        found = {}
-        for number, h in enumerate(_stages(x, self._layers())):
+        inputs = looks_at(x, only_whole=True).inputs if is_exporting() else channel_inputs(x)
+        features = {}
+        for number, h in enumerate(_stages(inputs, self._layers())):
             mean = h.reshape(*x.shape[:2], *h.shape[1:]).mean(dim=1)  # over channels
-            found[f"stage{number}"] = mean @ _stretching(h.shape[2], x.shape[2], mean)
-        return found
+            features[f"stage{number}"] = mean @ _stretching(h.shape[2], x.shape[2], mean)
+        return features
 
     def embed(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, embed_dim) in the mode the module is in."""
         self.check_shape(x.shape)
+        if is_exporting():
+            return self._vectors_without_branches(x)
         return self._vectors(x, partial(_pooled, layers=self._layers()))
 
     def frozen_embed(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
@@ -106,6 +110,13 @@ class Universal(Encoder):
             found = (found + close.reshape(STRETCHES, *found.shape).mean(dim=0)) / 2
         return join_channels(found.reshape(*x.shape[:2], -1), self.n_channels)
 
+    def _vectors_without_branches(self, x: Tensor) -> Tensor:
+        """Return the same for an exported graph, in which the number of time steps decides nothing beforehand."""
+        looks = looks_at(x)
+        vectors = _pooled_stages(looks.inputs, self._layers())
+        vectors = vectors.reshape(*x.shape[:2], looks.shares.shape[0], -1)
+        return join_channels((vectors * looks.shares.unsqueeze(1)).sum(dim=2), self.n_channels)
+
     def _pairs(self) -> Iterable[tuple[nn.Conv1d, nn.BatchNorm1d]]:
         return zip(self.convs, self.norms, strict=True)  # type: ignore[arg-type]
 
@@ -134,7 +145,13 @@ def stretches(n_times: int) -> list[slice]:
 
 def _pooled(x: Tensor, layers: Sequence[Layer]) -> Tensor:
     """Compute (B, C, T) -> (B C, n): mean, maximum and deviation over time of every stage."""
-    parts = [part for h in _stages(x, layers) for part in (h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt())]
+    return _pooled_stages(channel_inputs(x), layers)
+
+
+def _pooled_stages(inputs: Tensor, layers: Sequence[Layer]) -> Tensor:
+    parts: list[Tensor] = []
+    for h in _stages(inputs, layers):
+        parts += [h.mean(2), h.amax(2), (h.var(2, False) + FLOOR).sqrt()]
     return torch.cat(parts, dim=1)
 
 
@@ -175,10 +192,10 @@ def _tiles(weight: Tensor, bias: Tensor) -> Tensor:
     return rows.view(len(rows), -1, TILE).transpose(0, 1).flatten()
 
 
-def _stages(x: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
+def _stages(inputs: Tensor, layers: Iterable[Layer]) -> list[Tensor]:
     """Return what each stage gives for every channel as a case of its own, (B C, width, points)."""
     found, following = [], iter(layers)
-    h = torch.relu(next(following)(channel_inputs(x)))
+    h = torch.relu(next(following)(inputs))
     for number in range(len(KERNELS)):
         if number:
             h = torch.relu(next(following)(h))
@@ -201,10 +218,59 @@ def channel_inputs(x: Tensor) -> Tensor:
     series = values - values[..., :1]  # else a level far from 0 would be rounded with its small changes
     if x.shape[2] != points:
         series = F.interpolate(series, points, mode="linear", align_corners=True)
-    series = _z_scored(series, NO_SPREAD * _largest(values))
-    change = series.diff(dim=2)
+    return _with_change(_z_scored(series, NO_SPREAD * _largest(values)))
+
+
+def _with_change(series: Tensor) -> Tensor:
+    """Put the first difference, z-scored too, beside series (..., 1, points)."""
+    change = series[..., 1:] - series[..., :-1]
     change = torch.cat([change[..., :1], change], dim=2)
     return torch.cat([series, _z_scored(change, NO_CHANGE * _largest(change))], dim=1)
+
+
+class Looks(NamedTuple):
+    """A channel looked at as a whole and, where it is long, in stretches as they are: V looks."""
+
+    inputs: Tensor  # (B C V, 2, points), as `channel_inputs` makes them
+    shares: Tensor  # (V,), how much each look counts in a vector
+
+
+def looks_at(x: Tensor, *, only_whole: bool = False) -> Looks:
+    """Look at the channels of cases (B, C, T) without a branch that T decides, for a graph that takes any T."""
+    n_times, most = x.shape[2], POINTS[-1]
+    # Formulas instead of branches: 256 points up to 256 time steps, else 512; stretches beyond 512 time steps.
+    points = POINTS[0] * smaller(2, (n_times + POINTS[0] - 1) // POINTS[0])
+    n_stretches = 0 if only_whole else STRETCHES * smaller(1, (n_times - 1) // most)
+
+    steps = torch.arange(points)
+    last = as_number(n_times - 1)
+    places = (steps.double() * (last.double() / (points - 1))).unsqueeze(0)
+    if not only_whole:
+        starts = torch.arange(n_stretches) * (last + 1 - most).clamp(min=0) // (STRETCHES - 1)
+        places = torch.cat([places, (starts.unsqueeze(1) + steps).double()])
+    left = places.floor().long()  # (V, points)
+    right = torch.minimum(left + 1, last)
+    between = (places - left.double()).to(x.dtype)
+
+    # Else a level far from 0 would be rounded with its small changes.
+    series = x - x[..., :1]
+    low, high = _at(series, left), _at(series, right)
+    series = low + (high - low) * between  # (B, C, V, points)
+    is_whole = torch.arange(places.shape[0]) == 0
+    seen = _at(x.abs(), left).amax(dim=3)
+    largest = torch.where(is_whole, torch.maximum(seen, _largest(x)), seen)  # (B, C, V)
+
+    series = series.reshape(-1, 1, points)
+    largest = largest.reshape(-1, 1, 1)
+    lift = torch.where(largest < FAINT, LIFT, 1.0).to(x.dtype)
+    series = _z_scored(series * lift, NO_SPREAD * (largest * lift))
+    is_long = (last >= most).to(x.dtype)
+    return Looks(_with_change(series), torch.where(is_whole, 1 - 0.5 * is_long, 0.5 / STRETCHES))
+
+
+def _at(x: Tensor, places: Tensor) -> Tensor:
+    """Read (B, C, T) at places (V, points), -> (B, C, V, points)."""
+    return x.index_select(2, places.flatten()).unflatten(2, places.shape)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def lifts(x: Tensor) -> Tensor:
@@ -244,5 +310,9 @@ def joined_dim(n_channels: int, n: int) -> int:
 
 def _stretching(before: int, after: int, like: Tensor) -> Tensor:
     """Return the matrix (before, after) that reads between points; a product has the same gradient every time."""
-    places = torch.linspace(0, before - 1, after, dtype=like.dtype, device=like.device)
+    if is_exporting():
+        steps = torch.arange(after).to(like.dtype) / as_number(after - 1).clamp(min=1)
+        places = steps * (before - 1)
+    else:
+        places = torch.linspace(0, before - 1, after, dtype=like.dtype, device=like.device)
     return (1 - (places - torch.arange(before, dtype=like.dtype, device=like.device).unsqueeze(1)).abs()).clamp_min(0)
