@@ -48,9 +48,12 @@ from dicot.train.record import History, OnStep
 
 log = logging.getLogger(__name__)
 
-EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
+EPOCHS = 50
+USUAL = Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
 # Of gradual tuning: fewer epochs from weights that are good already, but not so few steps that nothing changes.
-GENTLE_EPOCHS, GENTLE, GENTLE_STEPS = 20, replace(USUAL, lr=1e-3, warmup=0.1), (50, 2000)
+GENTLE_EPOCHS = 20
+GENTLE = replace(USUAL, lr=1e-3, warmup=0.1)
+GENTLE_STEPS = (50, 2000)  # at least and at most
 PENALTIES = np.logspace(-2, 6, 17)  # of ridge regression on standardised vectors, among which one is chosen
 SHARPEST = (math.log(0.1), math.log(50))  # factors of its scores, whose targets are 1 and -1, as logarithms
 COMPOSITION = "composition."  # in a file, before the names of what a vector holds beside the encoder's features
@@ -221,7 +224,7 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         about = {"classes": self.classes_.tolist(), "pooling": self.pooling_, "tuned": tuned}
         if hasattr(self, "strength_"):
             about["strength"] = self.strength_
-        beside = {name: one.detach() for name, one in self.head_.state_dict().items()}
+        beside = {name: tensor.detach() for name, tensor in self.head_.state_dict().items()}
         beside |= {f"{COMPOSITION}{name}": tensor for name, tensor in self.composition_.tensors().items()}
         return self._save(directory, about, beside)
 
@@ -301,45 +304,48 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
         assert train.y is not None
         count_classes(train)
         pooling = self.pooling or pretrained.features_["pooling"]
-        encoder, y = self._first_encoder(train, pretrained), train.y.astype(np.intp)
+        encoder = self._first_encoder(train, pretrained)
+        y = train.y.astype(np.intp)
         frozen = embed(encoder, train.x, pooling=pooling, device=self.device)
-        held = validation_rows(y, train.group, SHARE, FEWEST, seed)
-        recipe = self._recipe(int(np.count_nonzero(~held)))
+        held_out = validation_rows(y, train.group, SHARE, FEWEST, seed)
+        recipe = self._recipe(int(np.count_nonzero(~held_out)))
+
         history, head = History(), None
-        if not held.any() or not recipe.steps:
-            reason = "no step was asked for"
-            if not held.any():
-                few = np.bincount(y).max() < FEWEST
-                why = f"no class has {FEWEST} cases" if few else "a class would have too few cases left"
-                reason = f"none of the {'cases' if few else 'groups'} can be held out: {why}"
-            tuned = Tuned("probe", 0, 0, np.nan, np.nan, {}, reason)
+        if not held_out.any() or not recipe.steps:
+            tuned = Tuned("probe", 0, 0, np.nan, np.nan, {}, _why_not_tuned(y, held_out))
         else:
-            method = GradualTuning(encoder, fit_head(frozen[~held], y[~held]), partial(pooled, pooling=pooling))
-            states = {0: {name: value.detach().clone() for name, value in method.state_dict().items()}}
-            run = TrainingRun(method, train.subset(~held), recipe, seed, **options)
+            probe = fit_head(frozen[~held_out], y[~held_out])
+            method = GradualTuning(encoder, probe, partial(pooled, pooling=pooling))
+            first_state = {name: value.detach().clone() for name, value in method.state_dict().items()}
+            run = TrainingRun(method, train.subset(~held_out), recipe, seed, **options)
             history = train_with_bar("tune", run, device=self.device, verbose=self.verbose)
             method.cpu().float()
             if not method.states or len(history) < recipe.steps:  # a callback has ended it
                 method.keep(len(history) / recipe.steps)
+
+            states = {0: first_state}
             states |= {round(progress * recipe.steps): dict(state) for progress, state in method.states}
             accuracies: dict[int, float] = {}
             for step, state in states.items():
                 method.load_state_dict(state)
-                vectors = embed(encoder, train.x[held], pooling=pooling, device=self.device) if step else frozen[held]
-                accuracies[step] = _accuracy(method.head, vectors, y[held])
-            # Of equals the last: it was trained at the lowest rate, and a probe that ties is on average the worse one.
-            best = max(accuracies, key=lambda step: (accuracies[step], step))
-            reached = max(accuracy for step, accuracy in accuracies.items() if step)
-            shares = f"{reached:.1%} right at best, the frozen probe {accuracies[0]:.1%}"
-            reason, n_held = f"of {held.sum()} held-out cases training gets {shares}", int(held.sum())
-            kept = "tuned" if best else "probe"
-            tuned = Tuned(kept, best, n_held, accuracies[0], reached, accuracies, reason)
-            method.load_state_dict(states[best])
-            head = method.head if best else None
+                vectors = frozen[held_out]
+                if step:
+                    vectors = embed(encoder, train.x[held_out], pooling=pooling, device=self.device)
+                accuracies[step] = _accuracy(method.head, vectors, y[held_out])
+            tuned = _best_of(accuracies, int(held_out.sum()))
+            method.load_state_dict(states[tuned.step])
+            head = method.head if tuned.step else None
+
         log.info("kept the %s: %s", f"weights of step {tuned.step}" if head else "frozen probe", tuned.reason)
         folded = (head or fit_head(frozen, y)).folded()
-        how = {"recipe_": recipe, "history_": history, "pooling_": pooling, "tuned_": tuned}
-        return {"encoder_": encoder.cpu().float().eval(), "head_": folded.eval(), **how}
+        return {
+            "encoder_": encoder.cpu().float().eval(),
+            "head_": folded.eval(),
+            "recipe_": recipe,
+            "history_": history,
+            "pooling_": pooling,
+            "tuned_": tuned,
+        }
 
     def _training_set(self, X: Any, y: Any, pretrained: TimeSeriesEmbedder | None) -> tuple[Preparation, Windows]:
         if pretrained is None:
@@ -385,6 +391,25 @@ class TimeSeriesClassifier(ClassifierMixin, EncoderEstimator):
                 raise InputError(f"{name}={mine!r} contradicts the pretrained embedder's {its!r}. Leave {name} out.")
 
 
+def _why_not_tuned(y: NDArray[np.intp], held_out: NDArray[np.bool_]) -> str:
+    """Say why the frozen probe is kept without a training."""
+    if held_out.any():
+        return "no step was asked for"
+    if np.bincount(y).max() < FEWEST:
+        return f"none of the cases can be held out: no class has {FEWEST} cases"
+    return "none of the groups can be held out: a class would have too few cases left"
+
+
+def _best_of(accuracies: dict[int, float], n_held_out: int) -> Tuned:
+    """Choose the step whose weights classify most of the held-out cases correctly; step 0 is the frozen probe."""
+    # Of equals the last: it was trained at the lowest rate, and a probe that ties is on average the worse one.
+    best = max(accuracies, key=lambda step: (accuracies[step], step))
+    reached = max(accuracy for step, accuracy in accuracies.items() if step)
+    shares = f"{reached:.1%} right at best, the frozen probe {accuracies[0]:.1%}"
+    reason = f"of {n_held_out} held-out cases training gets {shares}"
+    return Tuned("tuned" if best else "probe", best, n_held_out, accuracies[0], reached, accuracies, reason)
+
+
 def _is_fitted(embedder: TimeSeriesEmbedder) -> bool:
     return hasattr(embedder, "encoder_")
 
@@ -428,7 +453,8 @@ def fit_head(z: NDArray[np.float32], y: NDArray[np.intp]) -> StandardisedHead:
     model = LogisticRegression(max_iter=MAX_STEPS).fit(scaler.fit_transform(z.astype(np.float64)), y)
     weights, intercepts = model.coef_, model.intercept_
     if len(weights) == 1:  # two classes have one score; the difference of these two is the same
-        weights, intercepts = (np.concatenate([-one, one]) / 2 for one in (weights, intercepts))
+        weights = np.concatenate([-weights, weights]) / 2
+        intercepts = np.concatenate([-intercepts, intercepts]) / 2
     return StandardisedHead(scaler.mean_, scaler.scale_, weights, intercepts)
 
 

@@ -50,15 +50,19 @@ def suggest(x: Any, y: Any = None, k: int = 10, *, random_state: int = 0) -> Row
         raise InputError(f"k must be a whole number of cases to label, 1 or more; got {k!r}.")
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="suggest")
     numbers = np.full(len(x), -1) if y is None else class_numbers(y, len(x), least=0)[1]
-    known, unknown = np.flatnonzero(numbers >= 0), np.flatnonzero(numbers < 0)
+    known = np.flatnonzero(numbers >= 0)
+    unknown = np.flatnonzero(numbers < 0)
     if not len(unknown):
         raise InputError(f"All {len(x)} cases have a label: there is nothing left to label. Add cases.")
     if k >= len(unknown):
         return unknown
-    rng, limit, rows = np.random.RandomState(random_state), max(CASES, 2 * k), np.arange(len(x))
+    rng = np.random.RandomState(random_state)
+    limit = max(CASES, 2 * k)
+    rows = np.arange(len(x))
     if len(x) > limit:
-        some = rng.permutation(known)[: limit // 2]
-        rows = np.sort(np.concatenate([some, rng.permutation(unknown)[: limit - len(some)]]))
+        drawn_known = rng.permutation(known)[: limit // 2]
+        drawn_unknown = rng.permutation(unknown)[: limit - len(drawn_known)]
+        rows = np.sort(np.concatenate([drawn_known, drawn_unknown]))
     cases, numbers = x[rows], numbers[rows]
     z: Floats = StandardScale(cases)(cases)
     seen = np.unique(numbers[numbers >= 0])
@@ -82,23 +86,24 @@ def typical(z: Floats, known: Rows, k: int, rng: np.random.RandomState) -> Rows:
     """
     clusters = _clusters(z, min(len(known) + k, len(z)), rng)[0]
     sizes = np.bincount(clusters)
-    labels = np.bincount(clusters[known], minlength=len(sizes))
-    free = np.ones(len(z), dtype=bool)
-    free[known] = False
-    left = np.bincount(clusters[free], minlength=len(sizes))
-    out = np.empty(k, dtype=np.intp)
+    n_labels = np.bincount(clusters[known], minlength=len(sizes))
+    is_free = np.ones(len(z), dtype=bool)
+    is_free[known] = False
+    n_free = np.bincount(clusters[is_free], minlength=len(sizes))
+    chosen = np.empty(k, dtype=np.intp)
     for place in range(k):
-        filled = np.where(left > 0, labels, len(z) + 1)
-        best = int(np.lexsort((-sizes, filled))[0])  # the fewest labels, of several the largest
+        order = np.where(n_free > 0, n_labels, len(z) + 1)
+        best = int(np.lexsort((-sizes, order))[0])  # the fewest labels, of several the largest
         members = np.flatnonzero(clusters == best)
-        candidates = members[free[members]]
+        candidates = members[is_free[members]]
         # The least mean distance to its nearest members of the cluster, itself among them.
         search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(members)), algorithm="brute").fit(z[members])
-        out[place] = candidates[search.kneighbors(z[candidates])[0].mean(axis=1).argmin()]
-        free[out[place]] = False
-        labels[best] += 1
-        left[best] -= 1
-    return out
+        distances, _ = search.kneighbors(z[candidates])
+        chosen[place] = candidates[distances.mean(axis=1).argmin()]
+        is_free[chosen[place]] = False
+        n_labels[best] += 1
+        n_free[best] -= 1
+    return chosen
 
 
 def uncertain(cases: Floats, z: Floats, numbers: Rows, k: int, rng: np.random.RandomState) -> Rows:
@@ -110,9 +115,13 @@ def uncertain(cases: Floats, z: Floats, numbers: Rows, k: int, rng: np.random.Ra
     candidates = unknown[np.argsort(margins[unknown], kind="stable")][: CANDIDATES * k]
     clusters, centres = _clusters(z[candidates], k, rng)
     away = np.square(z[candidates] - centres[clusters]).sum(axis=1)
-    middles = [np.flatnonzero(clusters == c)[away[clusters == c].argmin()] for c in np.unique(clusters)]
+    middles = []
+    for cluster in np.unique(clusters):
+        members = np.flatnonzero(clusters == cluster)
+        middles.append(members[away[members].argmin()])
     others = np.setdiff1d(np.arange(len(candidates)), middles)  # in the order of their margins
-    return np.asarray(candidates[np.concatenate([np.sort(middles), others])[:k]])
+    chosen = np.concatenate([np.sort(middles), others])[:k]
+    return np.asarray(candidates[chosen])
 
 
 def _clusters(z: Floats, count: int, rng: np.random.RandomState) -> tuple[Rows, Floats]:
