@@ -1,5 +1,6 @@
 """Whole recordings for the large view: levels of detail in tiles, and what is said of them along time."""
 
+import math
 from threading import Lock
 from typing import Any, NamedTuple, final
 
@@ -16,7 +17,8 @@ from dicot.store.vectors import Vectors
 from dicot.use.segments import segment, segment_labels, shortest_event
 
 TILE = 2048  # time steps or bins that one request brings
-FIRST, FACTOR = 16, 4  # time steps in a bin of the first level, and bins of a level in one of the next
+FIRST = 16  # time steps in a bin of the first level
+FACTOR = 4  # bins of a level in one of the next
 MEMORY = 2**28  # bytes of recordings with their levels that are kept for the next look
 DIGITS = 6  # of seconds: what a label store tells apart
 
@@ -88,26 +90,32 @@ class Detail:
         """Return the times (float64) and values (C, n) (float32) of a tile: of bins first, last, least and greatest."""
         if not 0 <= level < len(self.levels):
             raise InputError(f"There is no level {level}; the levels are 0 to {len(self.levels) - 1}.")
-        one, tiles = self.levels[level], -(-len(self.levels[level].first) // TILE)
-        if not 0 <= number < tiles:
-            raise InputError(f"Level {level} has no tile {number}; its tiles are 0 to {tiles - 1}.")
-        own, kinds = slice(number * TILE, (number + 1) * TILE), 2 if level else 1
-        times = [part[own].astype("<f8").tobytes() for part in (one.first, one.last)[:kinds]]
-        return b"".join(times + [part[:, own].astype("<f4").tobytes() for part in (one.low, one.high)[:kinds]])
+        bins = self.levels[level]
+        n_tiles = math.ceil(len(bins.first) / TILE)
+        if not 0 <= number < n_tiles:
+            raise InputError(f"Level {level} has no tile {number}; its tiles are 0 to {n_tiles - 1}.")
+        tile = slice(number * TILE, (number + 1) * TILE)
+        times, values = [bins.first, bins.last], [bins.low, bins.high]
+        if level == 0:  # single time steps, whose least value is the greatest
+            times, values = times[:1], values[:1]
+        parts = [part[tile].astype("<f8").tobytes() for part in times]
+        parts += [part[:, tile].astype("<f4").tobytes() for part in values]
+        return b"".join(parts)
 
 
 def _coarser(level: Level, size: int) -> Level:
     """Return a level with so many bins in one; the last may hold fewer. Missing values count only where all are."""
     n = len(level.first)
-    whole = -(-n // size) * size
-    last = np.minimum(np.arange(size - 1, whole, size), n - 1)
+    n_padded = math.ceil(n / size) * size
+    last = np.minimum(np.arange(size - 1, n_padded, size), n - 1)
 
     def joined(values: Array, extreme: np.ufunc) -> Array:
-        padded = np.pad(values, ((0, 0), (0, whole - n)), constant_values=np.nan) if whole > n else values
-        out = padded[:, ::size].copy()
+        if n_padded > n:
+            values = np.pad(values, ((0, 0), (0, n_padded - n)), constant_values=np.nan)
+        extremes = values[:, ::size].copy()
         for place in range(1, size):  # many times faster than along a short last axis
-            extreme(out, padded[:, place::size], out=out)
-        return out
+            extreme(extremes, values[:, place::size], out=extremes)
+        return extremes
 
     return Level(level.first[::size], level.last[last], joined(level.low, np.fmin), joined(level.high, np.fmax))
 
@@ -122,14 +130,15 @@ def runs(start: Floats, end: Floats, names: NDArray[np.str_]) -> list[Run]:
     if not len(order):
         return []
     middle = (start + end) / 2
-    apart = start[1:] > end[:-1] + 10.0**-DIGITS
+    is_gap = start[1:] > end[:-1] + 10.0**-DIGITS
     border = (middle[1:] + middle[:-1]) / 2
-    left = np.concatenate([start[:1], np.where(apart, start[1:], border)])
-    right = np.concatenate([np.where(apart, end[:-1], border), end[-1:]])
-    firsts = np.flatnonzero(np.concatenate([[True], apart | (names[1:] != names[:-1])]))
+    begins = np.concatenate([start[:1], np.where(is_gap, start[1:], border)])
+    stops = np.concatenate([np.where(is_gap, end[:-1], border), end[-1:]])
+    is_new = is_gap | (names[1:] != names[:-1])
+    firsts = np.flatnonzero(np.concatenate([[True], is_new]))
     lasts = np.concatenate([firsts[1:], [len(names)]]) - 1
-    found = zip(left[firsts], right[lasts], names[firsts], strict=True)
-    return [(round(float(s), DIGITS), round(float(e), DIGITS), str(name)) for s, e, name in found if name]
+    stretches = zip(begins[firsts].tolist(), stops[lasts].tolist(), names[firsts].tolist(), strict=True)
+    return [(round(begin, DIGITS), round(stop, DIGITS), name) for begin, stop, name in stretches if name]
 
 
 def _runs_of(table: pd.DataFrame) -> list[Run]:
@@ -144,11 +153,13 @@ class Recordings:
     def __init__(self, known: Vectors, series: RecordedSeries, labels: HandLabels) -> None:
         recording, self._start, self._end = known.places()
         self.names, self._rows_of = np.unique(recording.astype(str), return_inverse=True)
-        self._x, self._segments = known.x, dict[int, list[Run]]()
+        self._x = known.x
+        self._segments: dict[int, list[Run]] = {}  # by recording, found at the first look
         self._predicted: tuple[Chances, float, pd.DataFrame] | None = None
         self._firsts = np.unique(self._rows_of, return_index=True)[1]
-        self._series, self._labels = series, labels
-        self._held: dict[int, Detail] = {}
+        self._series = series
+        self._labels = labels
+        self._details: dict[int, Detail] = {}  # the one that was asked for last comes last
         self._lock = Lock()
 
     def about(self) -> list[dict[str, Any]]:
@@ -159,15 +170,15 @@ class Recordings:
         """Return a recording with its levels of detail, which are made at the first look."""
         name = self.name(number)
         with self._lock:
-            if number not in self._held:
+            if number not in self._details:
                 track = self._series.track(int(self._firsts[number]))
                 if track is None:
                     raise InputError(self._series.lost.get(name, f"The recording {name!r} is not at hand."))
-                self._held[number] = Detail(track)
-            found = self._held[number] = self._held.pop(number)  # the one that was asked for last comes last
-            while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > MEMORY:
-                del self._held[next(iter(self._held))]
-        return found
+                self._details[number] = Detail(track)
+            detail = self._details[number] = self._details.pop(number)
+            while len(self._details) > 1 and sum(other.nbytes for other in self._details.values()) > MEMORY:
+                del self._details[next(iter(self._details))]
+        return detail
 
     def said(self, number: int, chances: Chances | None, least: float | None = None) -> dict[str, Any]:
         """Return what is said along a recording: ranges with a label, labels of its windows, and predictions.
@@ -176,37 +187,44 @@ class Recordings:
         by default of two windows. Without them there are segments in their place: stretches of one activity, found
         without labels.
         """
-        name, rows = self.name(number), np.flatnonzero(self._rows_of == number)
-        given, start, end = self._labels.given(), self._start[rows], self._end[rows]
-        if chances is None and number not in self._segments:
-            table = segment(self._x[rows], None, start, end)
-            self._segments[number] = _runs_of(table.assign(label="segment " + table["cluster"].astype(str)))
+        name = self.name(number)
+        rows = np.flatnonzero(self._rows_of == number)
+        given = self._labels.given()
         if chances is None:
-            least, predictions = None, self._segments[number]
+            least = None
+            predictions = self._stretches(number, rows)
         else:
             least = least or shortest_event(self._rows_of, self._start, self._end)
             predictions = self._smoothed(number, chances, least)
         return {
             "ranges": [(*key[1:], label) for key, label in given.ranges.items() if key[0] == name],
-            "windows": runs(start, end, given.all[rows]),
+            "windows": runs(self._start[rows], self._end[rows], given.all[rows]),
             "predictions": predictions,
             "segmented": chances is None,
             "least": least,
         }
 
+    def _stretches(self, number: int, rows: NDArray[np.intp]) -> list[Run]:
+        """Return the stretches of one activity of a recording, found without labels."""
+        if number not in self._segments:
+            table = segment(self._x[rows], None, self._start[rows], self._end[rows])
+            self._segments[number] = _runs_of(table.assign(label="segment " + table["cluster"].astype(str)))
+        return self._segments[number]
+
     def _smoothed(self, number: int, chances: Chances, least: float) -> list[Run]:
         """Return the predicted stretches of a recording; those of all are found at once, as their usual length is."""
-        kept = self._predicted
-        if kept is None or kept[0] is not chances or kept[1] != least:
+        predicted = self._predicted
+        if predicted is None or predicted[0] is not chances or predicted[1] != least:
             table = segment_labels(*chances, self._rows_of, self._start, self._end, least=least)
-            kept = self._predicted = chances, least, table
-        table = kept[2]
+            predicted = self._predicted = chances, least, table
+        table = predicted[2]
         return _runs_of(table[table["recording"] == number])
 
     def place(self, number: int, start: float, end: float) -> tuple[str, float, float]:
         """Return the key of a range, which is cut to its recording; an error where nothing is left."""
         detail = self.detail(number)
-        first, last = round(max(start, float(detail.track.times[0])), DIGITS), round(min(end, detail.end), DIGITS)
+        first = round(max(start, float(detail.track.times[0])), DIGITS)
+        last = round(min(end, detail.end), DIGITS)
         if not first < last:
             whole = f"from {detail.track.times[0]:g} to {detail.end:g} s"
             raise InputError(f"A range ends after it starts, within {whole}; got {start:g} to {end:g}.")

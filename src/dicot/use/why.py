@@ -65,45 +65,59 @@ def explain(
     What lasts as long as the window, such as a level, only whole channels can show: they are replaced by those of
     `reference` windows (R, C, T), and the effect is the mean over these.
     """
-    (n_channels, n_times), like = window.shape, np.empty((0, *window.shape)) if reference is None else reference
+    n_channels, n_times = window.shape
+    if reference is None:
+        reference = np.empty((0, *window.shape))
     edges = np.unique(np.linspace(0, n_times, min(PIECES, n_times) + 1).round().astype(int))
     spans = [(first, first + wide) for wide in WIDTHS for first in range(len(edges) - wide)]
     places = [(channel, *span) for channel in range(n_channels) for span in spans]
-    cases = np.repeat(np.asarray(window, np.float64)[None], 1 + len(places) + n_channels * len(like), axis=0)
+
+    # First the window itself, then a case for each place, then the channels one by one from each reference.
+    n_cases = 1 + len(places) + n_channels * len(reference)
+    cases = np.repeat(np.asarray(window, np.float64)[None], n_cases, axis=0)
     for case, (channel, first, stop) in zip(cases[1:], places, strict=False):
         case[channel, edges[first] : edges[stop]] = _fitting(window[channel], edges[first], edges[stop])
-    whole = cases[1 + len(places) :].reshape(n_channels, len(like), n_channels, n_times)
+    exchanged = cases[1 + len(places) :].reshape(n_channels, len(reference), n_channels, n_times)
     for channel in range(n_channels):
-        whole[channel, :, channel] = like[:, channel]
-    numbers = np.asarray(target.of(model.transform_into(cases, new_rows, layout="nct")), np.float64)
+        exchanged[channel, :, channel] = reference[:, channel]
+    vectors = model.transform_into(cases, new_rows, layout="nct")
+    numbers = np.asarray(target.of(vectors), np.float64)
     changes = numbers[0] - numbers[1:]
-    sums, counts = np.zeros((2, n_channels, len(edges) - 1))
+
+    sums = np.zeros((n_channels, len(edges) - 1))
+    counts = np.zeros_like(sums)
     for change, (channel, first, stop) in zip(changes, places, strict=False):
         sums[channel, first:stop] += change / (stop - first)
         counts[channel, first:stop] += 1
-    channels = changes[len(places) :].reshape(n_channels, -1).mean(axis=1) if len(like) else None
+    channels = None
+    if len(reference):
+        channels = changes[len(places) :].reshape(n_channels, -1).mean(axis=1)
     return Why(sums / counts, edges, float(numbers[0]), target.name, channels)
 
 
 def _fitting(channel: Array, first: int, stop: int) -> Array:
     """Return the stretch of a channel, off this place, that fits best into it, bent to meet both ends; else a line."""
     n_times = len(channel)
-    beside = np.array([at for at in (*range(first - BESIDE, first), *range(stop, stop + BESIDE)) if 0 <= at < n_times])
+    around = [*range(first - BESIDE, first), *range(stop, stop + BESIDE)]
+    beside = np.array([step for step in around if 0 <= step < n_times])
     reach = [first, stop - 1, *beside]
     shifts = np.arange(-min(reach), n_times - max(reach))
     shifts = shifts[np.abs(shifts) >= stop - first + BESIDE]
     if not len(shifts):
         return _line(channel, first, stop)
-    unlike = np.square(channel[beside + shifts[:, None]] - channel[beside]).sum(axis=1)
-    at = first + int(shifts[unlike.argmin()])
-    taken = channel[at : at + stop - first]
-    return taken + _line(channel, first, stop) - _line(channel, at, at + stop - first)
+    differences = np.square(channel[beside + shifts[:, None]] - channel[beside]).sum(axis=1)
+    begin = first + int(shifts[differences.argmin()])
+    end = begin + stop - first
+    bent: Array = channel[begin:end] + _line(channel, first, stop) - _line(channel, begin, end)
+    return bent
 
 
 def _line(channel: Array, first: int, stop: int) -> Array:
     """Return values on a line between those beside a place; at an end of the window, the one that there is."""
-    beside = [at for at in (first - 1, stop) if 0 <= at < len(channel)]
-    return np.interp(np.arange(first, stop), beside, channel[beside]) if beside else np.full(stop, channel.mean())
+    beside = [step for step in (first - 1, stop) if 0 <= step < len(channel)]
+    if not beside:
+        return np.full(stop, channel.mean())
+    return np.interp(np.arange(first, stop), beside, channel[beside])
 
 
 def target_of(
@@ -117,29 +131,40 @@ def target_of(
     """
     if isinstance(asked, int | np.integer):
         return Explained(f"distance from row {asked}", lambda z: _cosine(z, x[asked]), np.array([asked]))
-    others, texts = np.setdiff1d(np.arange(len(x)), [row, *leave_out]), np.array([""] * len(x))
-    if labels is not None:
-        texts = np.where(labelled(labels), as_text(labels), "")
+    others = np.setdiff1d(np.arange(len(x)), [row, *leave_out])
+    texts = np.full(len(x), "") if labels is None else np.where(labelled(labels), as_text(labels), "")
     named = others[texts[others] != ""]
     classes = np.unique(texts[named]).tolist()
     if asked == "outlier" or (asked is None and len(classes) < 2):
-        detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[others[drawn_rows(len(others), MOST, 0)]])
-        near = others[np.argsort(_cosine(x[others], x[row]), kind="stable")[:REFERENCES]]
-        return Explained("distance from the other windows", lambda z: -detector.score_samples(z), near)
+        return _distance_from_others(x, row, others)
     if asked is not None and asked not in classes:
         raise InputError(f"No other window has the label {asked!r}. {did_you_mean(asked, [*classes, 'outlier'])}")
     if len(classes) < 2:
         mean = x[named].mean(axis=0)
         rows = named[drawn_rows(len(named), REFERENCES, 0)]
         return Explained(f"distance from the mean of {asked}", lambda z: _cosine(z, mean), rows)
+    return _probability(x, row, named, texts, asked)
+
+
+def _distance_from_others(x: Array, row: int, others: Array) -> Explained:
+    detector = EmbeddingOutlierDetector(alpha=0.5).fit(x[others[drawn_rows(len(others), MOST, 0)]])
+    nearest = others[np.argsort(_cosine(x[others], x[row]), kind="stable")[:REFERENCES]]
+    return Explained("distance from the other windows", lambda z: -detector.score_samples(z), nearest)
+
+
+def _probability(x: Array, row: int, named: Array, texts: Array, asked: str | None) -> Explained:
+    """Return the probability of a label, or of the most probable one, by the windows that have a label."""
     learned = named[drawn_rows(len(named), MOST, 0)]
     scale = StandardScale(x[learned])  # no FewLabelClassifier: its folds take ten times as long
-    head = LogisticRegression(C=USUAL_STRENGTH, max_iter=10_000).fit(scale(x[learned]), texts[learned])
-    chances = head.predict_proba(scale(x[row][None]))[0]
-    best = int(chances.argmax()) if asked is None else head.classes_.tolist().index(asked)
-    unlike = named[texts[named] != head.classes_[best]]
+    regression = LogisticRegression(C=USUAL_STRENGTH, max_iter=10_000).fit(scale(x[learned]), texts[learned])
+    if asked is None:
+        column = int(regression.predict_proba(scale(x[row][None]))[0].argmax())
+    else:
+        column = regression.classes_.tolist().index(asked)
+    label = regression.classes_[column]
+    unlike = named[texts[named] != label]
     rows = unlike[drawn_rows(len(unlike), REFERENCES, 0)]
-    return Explained(f"probability of {head.classes_[best]}", lambda z: head.predict_proba(scale(z))[:, best], rows)
+    return Explained(f"probability of {label}", lambda z: regression.predict_proba(scale(z))[:, column], rows)
 
 
 def nearest_labelled(x: Array, row: int, labels: Array, leave_out: Any = ()) -> tuple[list[int], list[float]]:
@@ -152,16 +177,9 @@ def nearest_labelled(x: Array, row: int, labels: Array, leave_out: Any = ()) -> 
 
 def model_behind(made: str | None, named: str | Path | None = None, *, usual: Sequence[str | Path] = ()) -> Path:
     """Find the model that made vectors with this hash: the one that is named, or else a usual one or one in the box."""
-    for path in map(in_box, [*usual, *BOX] if named is None else [named]):
-        if not path.exists():
-            continue
-        try:
-            is_behind = made == hash_of(path) or (made is None and named is not None)
-        except ModelFileError:
-            if named is not None:
-                raise
-            continue  # damaged, or a folder of something else
-        if is_behind:
+    candidates = [*usual, *BOX] if named is None else [named]
+    for path in map(in_box, candidates):
+        if path.exists() and _is_behind(made, path, is_named=named is not None):
             return path
 
     which = "do not say which model made them" if made is None else f"were made by the model {made[:12]}"
@@ -172,6 +190,17 @@ def model_behind(made: str | None, named: str | Path | None = None, *, usual: Se
     else:
         which += ". It does not come with dicot."
     raise InputError(f"The vectors {which} Name the model that embedded them (--model).")
+
+
+def _is_behind(made: str | None, path: Path, is_named: bool) -> bool:
+    """Tell whether the model at a path made vectors with this hash; a named one is believed where there is no hash."""
+    try:
+        found = hash_of(path)
+    except ModelFileError:
+        if is_named:
+            raise
+        return False  # damaged, or a folder of something else
+    return made == found or (made is None and is_named)
 
 
 def _cosine(z: Array, vector: Array) -> Array:
