@@ -38,8 +38,8 @@ def seconds_alike(x: Array, recording: Array, start: Array) -> float:
     The correlation is that of the leading principal components, taken within each recording and averaged.
     """
     z = principal_components(np.asarray(x, np.float32))[:, :COMPONENTS].astype(np.float64)
-    sums: dict[int, list[float]] = {}
-    steps = []
+    steps: list[float] = []
+    by_lag: dict[int, list[float]] = {}  # correlations of all recordings
     for name in np.unique(recording):
         rows = np.flatnonzero(recording == name)
         rows = rows[np.argsort(start[rows], kind="stable")]
@@ -47,8 +47,8 @@ def seconds_alike(x: Array, recording: Array, start: Array) -> float:
             continue
         steps.append(float(np.median(np.diff(start[rows]))))
         for lag, correlation in enumerate(_autocorrelation(z[rows]), 1):
-            sums.setdefault(lag, []).append(float(correlation))
-    for lag, correlations in sums.items():
+            by_lag.setdefault(lag, []).append(float(correlation))
+    for lag, correlations in by_lag.items():
         if np.mean(correlations) < ALIKE:
             return lag * float(np.median(steps))
     return math.inf
@@ -67,7 +67,8 @@ def _autocorrelation(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the correlation of rows (N, D) with those 1, 2, ... N / 4 later, by the components with most variance."""
     centred = z - z.mean(axis=0)
     power = float((centred**2).sum()) or 1.0
-    return np.array([(centred[lag:] * centred[:-lag]).sum() / power for lag in range(1, max(2, len(z) // 4))])
+    lags = range(1, max(2, len(z) // 4))
+    return np.array([(centred[lag:] * centred[:-lag]).sum() / power for lag in lags])
 
 
 def suggested_block(sides: list[tuple[Array, Array]], least: float) -> str | None:

@@ -66,7 +66,8 @@ def _statistics(window: Array, rate: float | None) -> Floats:
 
 def _of_channel(channel: str, old: Floats, new: Floats, rate: float | None) -> list[Change]:
     """Return the changes of one channel from its statistics (N, 3) before and now."""
-    (level, scale, frequency), (level_now, scale_now, frequency_now) = np.median(old, axis=0), np.median(new, axis=0)
+    level, scale, frequency = np.median(old, axis=0)
+    level_now, scale_now, frequency_now = np.median(new, axis=0)
     level_spread, scale_spread, frequency_spread = TO_SIGMA * np.median(np.abs(old - np.median(old, axis=0)), axis=0)
     changes = []
 
@@ -75,20 +76,25 @@ def _of_channel(channel: str, old: Floats, new: Floats, rate: float | None) -> l
         direction = "rose" if level_now > level else "fell"
         changes.append(Change(f"The mean of {channel} {direction} from {level:.3g} to {level_now:.3g}.", size))
 
-    ratio = float(np.exp(abs(scale_now - scale)))
-    size = abs(scale_now - scale) / max(scale_spread, float(np.log(RATIO)))
+    ratio, size = _ratio(scale, scale_now, scale_spread)
     if ratio >= RATIO and size > SPREADS:
         word = "larger" if scale_now > scale else "smaller"
         changes.append(Change(f"{channel} is {_times(ratio)} {word}: its movement within a window.", size))
 
-    ratio = float(np.exp(abs(frequency_now - frequency)))
-    size = abs(frequency_now - frequency) / max(frequency_spread, float(np.log(RATIO)))
+    ratio, size = _ratio(frequency, frequency_now, frequency_spread)
     if ratio >= RATIO and size > SPREADS:
         word = "faster" if frequency_now > frequency else "slower"
         unit = "Hz" if rate is not None else "per time step"
         values = f"from {np.exp(frequency):.2g} to {np.exp(frequency_now):.2g} {unit}"
         changes.append(Change(f"{channel} is {word}: its mean frequency went {values}.", size))
     return changes
+
+
+def _ratio(before: float, now: float, spread: float) -> tuple[float, float]:
+    """Return the ratio of two numbers, 1 or more, by their logarithms, and their distance in spreads."""
+    ratio = float(np.exp(abs(now - before)))
+    size = abs(now - before) / max(spread, float(np.log(RATIO)))
+    return ratio, size
 
 
 def _times(ratio: float) -> str:

@@ -117,7 +117,8 @@ def _line(channel: Array, first: int, stop: int) -> Array:
     beside = [step for step in (first - 1, stop) if 0 <= step < len(channel)]
     if not beside:
         return np.full(stop, channel.mean())
-    return np.interp(np.arange(first, stop), beside, channel[beside])
+    line: Array = np.interp(np.arange(first, stop), beside, channel[beside])
+    return line
 
 
 def target_of(

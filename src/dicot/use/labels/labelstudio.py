@@ -25,21 +25,22 @@ def to_label_studio(ranges: Iterable[tuple[str, Any, Any, Any]], begun: Mapping[
 
     Times are milliseconds since 1970 where it is known when a recording began, and else seconds from its beginning.
     """
-    tasks: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}  # by recording
     for recording, start, end, label in ranges:
         if start is None:
             raise InputError(f"{recording!r} has no start and end, and Label Studio keeps ranges. Write a .csv.")
         if recording in begun and not isinstance(start, str):
             start, end = (round(1000 * (begun[recording] + time), 3) for time in (start, end))
-        own = tasks.setdefault(recording, [])
+        own = results.setdefault(recording, [])
         value = {"start": start, "end": end, "instant": start == end, KIND: [as_text(label)]}
         own.append({"id": str(len(own)), "from_name": "label", "to_name": "ts", "type": KIND, "value": value})
-    data = {
-        name: {"csv": f"{name}.csv", "recording": name, TIMES: FROM_1970 if name in begun else FROM_START}
-        for name in tasks
-    }
-    whole = [{"data": data[name], "annotations": [{"result": own}]} for name, own in tasks.items()]
-    return json.dumps(whole, indent=1, ensure_ascii=False)
+
+    tasks = []
+    for recording, own in results.items():
+        counted = FROM_1970 if recording in begun else FROM_START
+        data = {"csv": f"{recording}.csv", "recording": recording, TIMES: counted}
+        tasks.append({"data": data, "annotations": [{"result": own}]})
+    return json.dumps(tasks, indent=1, ensure_ascii=False)
 
 
 def from_label_studio(text: str, begun: Mapping[str, float]) -> list[tuple[Place, str]]:
@@ -54,19 +55,26 @@ def from_label_studio(text: str, begun: Mapping[str, float]) -> list[tuple[Place
         raise InputError(f"it is no JSON ({error}). Export it from Label Studio as JSON.") from error
     ranges: list[tuple[Place, str]] = []
     for number, task in enumerate(tasks if isinstance(tasks, list) else [tasks], 1):
-        where = f"task {number}"
-        if not isinstance(task, dict) or not isinstance(task.get("annotations"), list):
-            raise InputError(f"{where} has no list 'annotations'. Export as JSON, not as JSON-MIN.")
-        given = [one for one in task["annotations"] if isinstance(one, dict) and not one.get("was_cancelled")]
-        if len(given) > 1:
-            raise InputError(f"{where} has {len(given)} annotations. Keep one, or import each into a store of its own.")
-        results = given[0].get("result") if given else []
-        for place, result in enumerate(results if isinstance(results, list) else [results], 1):
-            value = result.get("value") if isinstance(result, dict) else None
-            if isinstance(value, dict) and KIND in value:
-                name = _recording(task, where)
-                times = _data(task).get(TIMES)
-                ranges.append(_range(value, name, begun.get(name), times, f"{where}, result {place}"))
+        ranges += _ranges_of_task(task, begun, f"task {number}")
+    return ranges
+
+
+def _ranges_of_task(task: Any, begun: Mapping[str, float], where: str) -> list[tuple[Place, str]]:
+    if not isinstance(task, dict) or not isinstance(task.get("annotations"), list):
+        raise InputError(f"{where} has no list 'annotations'. Export as JSON, not as JSON-MIN.")
+    annotations = [one for one in task["annotations"] if isinstance(one, dict) and not one.get("was_cancelled")]
+    if len(annotations) > 1:
+        raise InputError(
+            f"{where} has {len(annotations)} annotations. Keep one, or import each into a store of its own."
+        )
+    results = annotations[0].get("result") if annotations else []
+    ranges = []
+    for place, result in enumerate(results if isinstance(results, list) else [results], 1):
+        value = result.get("value") if isinstance(result, dict) else None
+        if isinstance(value, dict) and KIND in value:
+            name = _recording(task, where)
+            times = _data(task).get(TIMES)
+            ranges.append(_range(value, name, begun.get(name), times, f"{where}, result {place}"))
     return ranges
 
 
@@ -86,23 +94,31 @@ def _recording(task: Mapping[str, Any], where: str) -> str:
 
 
 def _range(value: Mapping[str, Any], name: str, begun: float | None, counted: object, where: str) -> tuple[Place, str]:
-    labels, times = value[KIND], []
+    labels = value[KIND]
     if not isinstance(labels, list) or len(labels) != 1 or not isinstance(labels[0], str) or not labels[0]:
         raise InputError(f"{where} has {KIND!r} {quoted(labels)}; a range has one label. Correct it.")
-    for column in ("start", "end"):
-        given = value.get(column)
-        try:
-            time, since_1970 = _time(given, counted)
-        except (TypeError, ValueError) as error:
-            said = f"{where} has {quoted(given)} as {column!r}"
-            raise InputError(f"{said}, which is no number and no time in ISO 8601. Correct it.") from error
-        if since_1970 and begun is None:
-            said = f"{where} has {given!r} as {column!r}, and nothing says when the recording {name!r} began."
-            raise InputError(f"{said} Name vectors that say it (--vectors), or write seconds.")
-        times.append(round(time - (begun or 0.0), 6) if since_1970 else time)
-    if not times[0] <= times[1]:
+    start, end = (_seconds(value.get(column), column, name, begun, counted, where) for column in ("start", "end"))
+    if not start <= end:
         raise InputError(f"{where} has an 'end' before its 'start'. Correct it.")
-    return (name, times[0], times[1]), plain_text(labels[0])
+    return (name, start, end), plain_text(labels[0])
+
+
+def _seconds(given: Any, column: str, name: str, begun: float | None, counted: object, where: str) -> float:
+    """Return a time of a recording in seconds from its beginning."""
+    try:
+        time, since_1970 = _time(given, counted)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{where} has {quoted(given)} as {column!r}, which is no number and no time in ISO 8601. Correct it."
+        ) from error
+    if not since_1970:
+        return time
+    if begun is None:
+        raise InputError(
+            f"{where} has {given!r} as {column!r}, and nothing says when the recording {name!r} began. Name vectors "
+            "that say it (--vectors), or write seconds."
+        )
+    return round(time - begun, 6)
 
 
 def _time(given: Any, counted: object) -> tuple[float, bool]:
