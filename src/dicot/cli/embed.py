@@ -75,24 +75,17 @@ def embed(
     named, data = _model_and_data(what, models.model)
     output.check()
     settings = reading.by_group(own=("precision", *ON_RAY))
-    check_data(data)
-    if named is not None:
-        _check_named(named)
-    of_shards = {name: settings.own[name] for name in ON_RAY if name in settings.own}
+    _check_inputs(data, named)
+    on_ray = {name: value for name, value in settings.own.items() if name in ON_RAY}
     into_folder = not out.suffix and _is_corpus(data)
-    there = None
-    if not into_folder:
-        _check_file(out, of_shards, ray)
-        if not (output.append or output.overwrite):
-            there = _vectors_of(data, out)
+    there = None if into_folder else _check_file(out, data, output, [*on_ray, *(["ray"] if ray else [])])
 
     # On Ray too the model is loaded here: what cannot be used is refused before any process is started.
     model = _chosen_model(named, data, out, "cpu" if ray else models.device, output, settings)
-    usual_window = model.embedder.preparation_.n_times if model.is_there else 0
     before = out if output.append else None
-    source = find_source(data, settings.reading, usual_window, before, reading.allowance)
-    if source.corpus is not None and into_folder:
-        embed_shards(model, source.corpus, out, models.device, ray, output.overwrite, of_shards)
+    source = find_source(data, settings.reading, model.usual_window, before, reading.allowance)
+    if into_folder and source.corpus is not None:
+        embed_shards(model, source.corpus, out, models.device, ray, output.overwrite, on_ray)
     elif there is not None:
         _check_up_to_date(out, there, source, model)
     else:
@@ -111,10 +104,12 @@ def _model_and_data(what: list[str], option: str | None) -> tuple[str | None, st
     return (what[0] if len(what) == 2 else option), what[-1]
 
 
-def _check_named(model: str) -> None:
+def _check_inputs(data: str, model: str | None) -> None:
     from dicot.model.box import in_box
 
-    check_model(in_box(model))
+    check_data(data)
+    if model is not None:
+        check_model(in_box(model))
 
 
 def _is_corpus(data: str) -> bool:
@@ -123,21 +118,20 @@ def _is_corpus(data: str) -> bool:
     return corpus_at(data) is not None
 
 
-def _check_file(out: Path, of_shards: dict[str, Any], ray: str | None) -> None:
-    """Refuse a name that cannot be written, and settings that only a folder takes."""
+def _check_file(out: Path, data: str, output: OutputOptions, of_folder: list[str]) -> "MadeOf | None":
+    """Refuse a name that cannot be written, and settings that only a folder takes.
+
+    Of vectors that are there and may be up to date, it returns what they were made of.
+    """
+    from dicot.core.storage import refuse_existing
+    from dicot.store.source import vectors_to_compare
     from dicot.store.vectors import check_out
 
     check_out(out)
-    names = [*of_shards, *(["ray"] if ray else [])]
-    if names:
-        raise WrongCallError(f"{', '.join(names)}: these are for a corpus and a folder as --out.")
-
-
-def _vectors_of(data: str, out: Path) -> "MadeOf | None":
-    """Say what the file that is there was made of, if it may be up to date; any other file is refused at once."""
-    from dicot.core.storage import refuse_existing
-    from dicot.store.source import vectors_to_compare
-
+    if of_folder:
+        raise WrongCallError(f"{', '.join(of_folder)}: these are for a corpus and a folder as --out.")
+    if output.append or output.overwrite:
+        return None
     made_of = vectors_to_compare(data, out)
     if made_of is None:
         refuse_existing(out, overwrite=False)

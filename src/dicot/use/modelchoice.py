@@ -18,7 +18,7 @@ from dicot.model.presets import DEFAULT_PRESET
 from dicot.store.embedding import FittedModel
 from dicot.store.folder import Corpus
 from dicot.store.modelplace import check_model_beside, model_beside, places_of_model
-from dicot.store.source import Say, be_silent
+from dicot.store.source import SUGGESTED_WINDOW, Say, be_silent
 from dicot.store.vectors import read_source
 from dicot.use.why import model_behind
 
@@ -69,6 +69,11 @@ class ChosenModel:
     def embedder(self) -> Embedder:
         """Load the model; the default only once it is fitted."""
         return self.options.load(self.path.absolute())
+
+    @property
+    def usual_window(self) -> int:
+        """Return the time steps of the windows that it was fitted on; SUGGESTED_WINDOW where it is yet to be fitted."""
+        return self.embedder.preparation_.n_times if self.is_there else SUGGESTED_WINDOW
 
     @property
     def hash(self) -> str:
