@@ -26,7 +26,7 @@ SHARD = 64 * 2**20  # bytes of a shard of a corpus
 ORDER = 32  # bytes that a process keeps of each window for the order of an epoch
 MANIFEST = 2**30  # bytes of the largest manifest that is opened
 ABOUT = 8 + 4 * 16 + 2 * 8  # bytes that an index keeps of a vector in memory: length, recording, start and end
-NORMS = 8  # BatchNorm layers of the encoder: each exchanges twice in a step of several ranks
+NORMS = 8  # BatchNorm layers of the encoder: each exchanges twice forwards and twice backwards
 BATCH = 128  # windows of a step for each GPU
 SUB_BLOCKS = 6  # of a window, the mean of 2 to 10; each has a vector
 
@@ -72,12 +72,13 @@ def step_of(gpus: int, batch: int, world: World) -> Seconds:
     parts = {"encoder": share * world.measured("train", "gpu")}
     if gpus > 1:
         # Gradients travel around a ring, features to all. A ring is as slow as its slowest link.
+        # A step has 4 small exchanges for each BatchNorm; gradients, features and the loss are one each.
         weights = 4 * world.measured("weights")
         features = (batch - share) * SUB_BLOCKS * VECTOR
-        exchanged = 2 * weights * (gpus - 1) / gpus + 2 * features
+        exchanged = 2 * weights * (gpus - 1) / gpus + features
         is_one_machine = gpus <= world.assumed("gpus")
         link = world.assumed("link" if is_one_machine else "network")
-        parts["exchange"] = exchanged / link + 2 * (NORMS + 1) * world.assumed("latency")
+        parts["exchange"] = exchanged / link + (4 * NORMS + 3) * world.assumed("latency")
     return parts
 
 

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -28,7 +27,7 @@ from dicot.core.place import Place, cores, find_place
 from dicot.data.cases import Cases
 from dicot.nets.encoders.base import Encoder, home_of
 
-PATCHED = ("forward", "embed", "share")  # attributes of modules while their work is shared
+PATCHED = ("forward", "embed")  # attributes of modules while their work is shared
 FEWEST = 2  # cases of a share: one alone could leave BatchNorm a single value
 T = TypeVar("T")
 _place = Place()  # of this process among those that it trains with
@@ -42,7 +41,7 @@ def current_place() -> Place:
 def join_ranks(*, device: str = "auto", timeout: float = 600.0) -> Iterator[Place]:
     """Train with the other processes that torchrun has started: inside, each `fit` and `pretrain` is one run of all.
 
-    Every process makes the same calls with the same data and the same seed, and all end with the same weights.
+    Every process makes the same calls with the same data and seed, and all end with the same weights.
     On GPUs each takes the one of its number on its machine. Started as a single process, nothing changes. `timeout` is
     in seconds: a process that waits longer for the others gives up.
     """
@@ -205,12 +204,6 @@ def _mean_over_processes(own: Tensor) -> Tensor:
     return mean
 
 
-def _total(own: Tensor) -> Tensor:
-    """Add up what the processes have, and in the backward pass the gradients of the sum."""
-    total: Tensor = all_reduce(own)  # type: ignore[no-untyped-call]
-    return total
-
-
 def _average(parameters: Sequence[Tensor]) -> None:
     """Replace each gradient by its mean over the processes, all by one exchange."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -232,7 +225,7 @@ def _divide(encoder: Encoder) -> None:
         setattr(encoder, name, partial(share.encode, getattr(encoder, name)))
     for module in encoder.modules():
         if isinstance(module, _BatchNorm):
-            module.__dict__.update({"forward": partial(share.norm, module), "share": share})
+            module.__dict__["forward"] = partial(share.norm, module)
         elif isinstance(module, nn.Dropout):
             module.__dict__["forward"] = partial(share.dropout, module)
 
@@ -296,6 +289,23 @@ class Share:
             return type(layer).forward(layer, x)
         ones = torch.ones(self.n_cases, *x.shape[1:], dtype=x.dtype, device=x.device)
         return x * type(layer).forward(layer, ones)[self.rows]
+
+
+class Total(torch.autograd.Function):
+    """What the processes have in sum, and in the backward pass the sum of their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor) -> Tensor:
+        total = own.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        return total
+
+    backward = forward
+
+
+def _total(own: Tensor) -> Tensor:
+    total: Tensor = Total.apply(own)  # type: ignore[no-untyped-call]
+    return total
 
 
 class Gather(torch.autograd.Function):
