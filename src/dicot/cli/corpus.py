@@ -7,6 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.commands import command
+from dicot.cli.exitcodes import end
 from dicot.cli.paths import check_data
 from dicot.cli.settings import OF_RECORDINGS
 from dicot.cli.sources import say_table
@@ -58,7 +59,7 @@ def build(
     for sentence in allowance.sentences():
         opt.warn(sentence)
     _show(done, out)
-    opt.end(allowance)
+    end(allowance)
 
 
 def _show(done: "Build", out: Path) -> None:

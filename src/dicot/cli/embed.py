@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.paths import check_data, check_model
 from dicot.cli.settings import Settings
 from dicot.cli.sources import find_source
@@ -90,7 +91,7 @@ def embed(
         _check_up_to_date(out, there, source, model)
     else:
         _embed(out, source, model, output.append)
-    opt.end(reading.allowance)
+    end(reading.allowance)
 
 
 def _model_and_data(what: list[str], option: str | None) -> tuple[str | None, str]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.paths import check_data, check_model, check_output_folder
-from dicot.cli.settings import Settings
+from dicot.cli.settings import Settings, checking_options
 from dicot.cli.sources import find_source
 from dicot.cli.tables import say, show_blocks
 from dicot.core import __version__
@@ -95,7 +96,7 @@ class ScoringOptions:
         from dicot.judge.protocols import PROTOCOLS, every_protocol
 
         names = PROTOCOLS if self.protocols == "all" else opt.names_in(self.protocols)
-        with opt.checking_options():
+        with checking_options():
             return [lookup(every_protocol(), name, "protocol")() for name in names]
 
 
@@ -135,7 +136,7 @@ def evaluate(
     typer.secho("What to do next", bold=True)
     for why, command in steps:
         typer.echo(f"  {why}:\n    {command}")
-    opt.end(reading.allowance)
+    end(reading.allowance)
 
 
 def _compare(

@@ -7,6 +7,7 @@ from typing import Annotated, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.pages import check_plot, write_page
 from dicot.cli.paths import check_inputs, check_outputs, check_table
 from dicot.cli.tables import show_columns, write_table
@@ -69,4 +70,4 @@ def events(
         facts = {hit.row: {"score": f"{found.scores[hit.row]:.3f}"} for hit in found.hits[: shown.top]}
         page = WindowsPage(f"{label} in {vectors.name}", [found.sentence], facts)
         write_page(shown.plot, page, vectors, windows.vectors, judging.series)
-    opt.end(judging.series.allowance)
+    end(judging.series.allowance)

@@ -11,6 +11,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.embed import embed_shards
+from dicot.cli.exitcodes import end
 from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs, check_page
 from dicot.cli.settings import checking_options
 from dicot.cli.sources import find_source
@@ -116,7 +117,7 @@ def explore(
         _export(page.export, vectors, sample, open_map, assets)
     else:
         _serve(shown, open_map, assets)
-    opt.end(reading.allowance)
+    end(reading.allowance)
 
 
 def _export(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.exitcodes import CANNOT_TELL, CHANGE_FOUND
+from dicot.cli.exitcodes import CANNOT_TELL, CHANGE_FOUND, end
 from dicot.cli.pages import check_plot, write_page
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import show_columns
@@ -93,7 +93,7 @@ def monitor(
         raise typer.Exit(CHANGE_FOUND)
     if found.alarms() or found.undecided():
         raise typer.Exit(CANNOT_TELL)
-    opt.end(series.allowance)
+    end(series.allowance)
 
 
 def _verdict(found: "Comparison", sides: "Sides", unit: "ExchangedUnit", short_blocks: bool, doubt: str) -> list[str]:

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
-from dicot.cli.bag import CASES, CUTTING, reads
-from dicot.cli.bag import SettingsBag as Settings
-from dicot.cli.commands import Command
-from dicot.cli.exitcodes import end
-from dicot.cli.settings import FEATURES, READING, RECIPE, checking_options, sort_settings, texts_of
-from dicot.cli.settings import Settings as SortedSettings
+from dicot.cli.settings import READING, Settings, checking_options, sort_settings, texts_of
 from dicot.core.errors import InputError, WrongCallError, lookup
 from dicot.core.settings import OPTIONS
 
@@ -58,20 +53,6 @@ Strict = Annotated[
 ]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeat for more.")
-]
-
-# Until every command takes ReadingOptions, these are found here as well.
-__all__ = [
-    "CASES",
-    "CUTTING",
-    "FEATURES",
-    "READING",
-    "RECIPE",
-    "Command",
-    "Settings",
-    "checking_options",
-    "end",
-    "reads",
 ]
 
 
@@ -133,7 +114,7 @@ class ReadingOptions:
 
     def by_group(
         self, *, reading: Sequence[str] = READING, own: Sequence[str] = (), of_model: bool = False
-    ) -> SortedSettings:
+    ) -> Settings:
         """Return what was said, by whom it concerns; see `sort_settings`."""
         return sort_settings(self.texts, reading=reading, own=own, of_model=of_model)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.pages import check_plot, write_page
 from dicot.cli.paths import check_inputs, check_outputs, check_table
 from dicot.cli.tables import show_columns, write_table
@@ -82,7 +83,7 @@ def outliers(
     write_table(out, far.columns())
     if shown.plot is not None:
         write_page(shown.plot, _page(vectors, far, hits), vectors, known, judging.series)
-    opt.end(judging.series.allowance)
+    end(judging.series.allowance)
 
 
 def _far_windows(vectors: Path, options: NormalOptions, judging: opt.JudgingOptions) -> "FarWindows":

@@ -7,6 +7,7 @@ from typing import Annotated, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.paths import check_data, check_inputs, check_model, check_outputs
 from dicot.cli.tables import show_columns
 
@@ -76,4 +77,4 @@ def predict(
         ranges = predictions.ranges()
         write_columns(output.ranges, dated(ranges, predictions.vectors))
         typer.echo(f"Wrote {output.ranges}: {len(ranges)} ranges")
-    opt.end(reading.allowance)
+    end(reading.allowance)

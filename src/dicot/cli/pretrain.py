@@ -82,7 +82,7 @@ def pretrain(
             _pretrain_universal(data, out, training, reading, overwrite)
     else:
         _pretrain(data[0], out, training, reading, overwrite, again)
-    opt.end(reading.allowance)
+    exitcodes.end(reading.allowance)
 
 
 def _refuse_contradictions(data: list[str], training: TrainingOptions) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.pages import check_plot, write_page
 from dicot.cli.paths import check_inputs, check_outputs
 from dicot.cli.tables import show_columns
@@ -89,7 +90,7 @@ def search(
         lead = f"What was asked for, and the {len(hits)} hits nearest by {metric} distance, nearest first."
         page = _page(title, lead, texts, rows, asked, series.allowance)
         write_page(plot, page, vectors, searched.vectors, series)
-    opt.end(series.allowance)
+    end(series.allowance)
 
 
 def _page(

@@ -7,6 +7,7 @@ from typing import Annotated, final
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.exitcodes import end
 from dicot.cli.paths import check_inputs, check_outputs, check_table
 from dicot.cli.settings import checking_options
 from dicot.cli.tables import show_columns, write_table
@@ -85,4 +86,4 @@ def segment(
     show_columns({name: shown.index, "stretches": shown["size"], unit: shown["sum"].round(1)})
     typer.echo(f"{len(windows)} windows: {len(table)} stretches, {len(lengths)} {name}(s); judged by: {windows.kind}.")
     write_table(out, dated(table, windows.vectors))
-    opt.end(judging.series.allowance)
+    end(judging.series.allowance)
