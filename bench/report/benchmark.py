@@ -23,9 +23,11 @@ from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import COSTS
 from dicot.judge.report import frame as tidy
 from dicot.judge.report.page import Part
+from dicot.judge.report.ranking import SETS, Ranking, Trial, training_gaps
 from dicot.judge.report.scores import equal_note, equal_protocols, failures, score_table, seeds_text
 from dicot.judge.report.tables import text_table
-from dicot.judge.report.verdict import GAP_COLUMNS, SETS, Ranking, Trial, decide, training_gaps
+from dicot.judge.report.verdict import decide
+from dicot.judge.report.wording import GAP_COLUMNS, worded
 from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 
 JOIN = "+"  # between the names of suites that are one report
@@ -149,7 +151,7 @@ def decision_parts(request: Request) -> Parts:
         if not rankings:
             continue
         gaps = training_gaps(rankings)
-        found = decide(rankings[0], gaps)
+        found = worded(decide(rankings[0], gaps), with_notes=False)
         sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
         for gap in gaps:
             ranking = gap.ranking

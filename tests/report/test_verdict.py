@@ -10,12 +10,21 @@ from scipy.stats import binomtest
 
 from bench.report.frame import frame
 from dicot.judge.protocols import PROTOCOLS, Metric
+from dicot.judge.report import verdict as verdicts
+from dicot.judge.report.ranking import Ranking, Trial
 from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise
-from dicot.judge.report.verdict import Ranking, Trial, verdict, verdict_table
+from dicot.judge.report.wording import verdict_table, worded
 
 N = 200
 ROLE = {"ours": "pretrained", "theirs": "pretrained", "labels": "supervised", "random": "control"}
 ROLE |= {"calibrated": "control", "kernels": "baseline", "raw": "baseline"}
+
+
+def verdict(trial):
+    """The decision and its words."""
+    found = verdicts.verdict(trial)
+    words = worded(found)
+    return SimpleNamespace(sentence=words.sentence, more=words.more, use=found.use, settled=found.settled)
 
 
 def rows(values, protocol="linear", metric="accuracy"):

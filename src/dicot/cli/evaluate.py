@@ -218,10 +218,12 @@ def _show(comparison: "ComparedContenders") -> None:
     from dicot.judge.report.evaluation import protocol_texts
     from dicot.judge.report.frame import shown_metrics
     from dicot.judge.report.scores import evaluation_table
+    from dicot.judge.report.wording import worded
 
     typer.echo()
-    say(comparison.verdict.sentence, bold=True)
-    for sentence in comparison.verdict.more:
+    wording = worded(comparison.verdict)
+    say(wording.sentence, bold=True)
+    for sentence in wording.more:
         say(sentence)
     typer.echo()
     scores = comparison.trial.data

@@ -17,7 +17,8 @@ from dicot.judge.evaluation import Contender, Evaluation, contender, saved, with
 from dicot.judge.evaluation.contenders import registered
 from dicot.judge.evaluation.scoring import cases_for
 from dicot.judge.report.frame import frame
-from dicot.judge.report.verdict import Ranking, Trial, Verdict, verdict
+from dicot.judge.report.ranking import Ranking, Trial
+from dicot.judge.report.verdict import Verdict, verdict
 from dicot.judge.result import BASELINE
 from dicot.methods import METHODS
 from dicot.model.estimator import TimeSeriesEmbedder

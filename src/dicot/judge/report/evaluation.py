@@ -22,10 +22,12 @@ from dicot.judge.protocols.embeddings import fit_linear
 from dicot.judge.report.figures import SERIES, class_series, confusion, loss_curve, map_panels
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Part, drawn, render
+from dicot.judge.report.ranking import Trial
 from dicot.judge.report.scorefile import write_scores
 from dicot.judge.report.scores import evaluation_table
 from dicot.judge.report.tables import Table, text_table
-from dicot.judge.report.verdict import Trial, Verdict, verdict_table
+from dicot.judge.report.verdict import Verdict
+from dicot.judge.report.wording import verdict_table, worded
 from dicot.use.labels.accuracy import class_scores, constant_scores, is_uneven
 from dicot.use.projection import tsne
 
@@ -69,7 +71,8 @@ def write_evaluation(
     embedded = result.embeddings.get(hero) or embed_labelled(model, split)
     scored = score_parts(trial, result.fixed, contenders, called(embedded[1].y, classes))
     cases = case_parts(split, hero, embedded, classes)
-    parts = [Part("", lead=(found.sentence, *found.more)), *scored, *cases, *training]
+    wording = worded(found)
+    parts = [Part("", lead=(wording.sentence, *wording.more)), *scored, *cases, *training]
     page = render(f"{hero} on {split.name}", drawn(parts), told, warning, steps)
     write_atomic(out / "report.html", page.encode())
     yield out / "report.html"

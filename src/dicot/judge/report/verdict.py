@@ -1,349 +1,123 @@
-"""What an evaluation comes to: who is ahead, by how much, whether that is more than noise, and what to use."""
+"""What an evaluation comes to: what to use, and why."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import final
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
-from dicot.judge.protocols import find_metric
-from dicot.judge.protocols.base import CLASSIFICATION_METRICS, COSTS
-from dicot.judge.report.frame import NOISE, direction
-from dicot.judge.report.scores import equal_note, equal_protocols, failures
-from dicot.judge.report.stats import Noise, gap_interval, mean_noise, paired_noise, shares_noise
-from dicot.judge.report.tables import Table, signed, text_table
-from dicot.judge.result import BASELINE, CONTROL, PRETRAINED, SUPERVISED
-
-Right = Mapping[tuple[str, str, int], NDArray[np.float32]]  # by contender, protocol and seed, as an Evaluation has it
-
-ACCURACY = CLASSIFICATION_METRICS[0].name  # a share of the test cases, in percent
-PERCENT = tuple(metric.name for metric in CLASSIFICATION_METRICS)
-LISTED = 4  # names in a sentence
-SEEDS, SETS = "seeds", "data sets"  # what a mean may be over
-ENOUGH_SETS = 5  # for an interval: differences on fewer say nothing of those on others
-ENOUGH_GROUPS = 3  # of test cases, likewise: people, devices, recordings
-AS_GOOD = 0.02  # of the best's score: whoever is farther behind is not as good, whatever noise leaves open
-LEARNED, UNTRAINED = (PRETRAINED, SUPERVISED), (CONTROL, BASELINE)
-GAP_COLUMNS = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]
+from dicot.judge.report.frame import NOISE
+from dicot.judge.report.ranking import LEARNED, UNTRAINED, Gap, Ranking, Trial, training_gaps
+from dicot.judge.result import CONTROL
 
 
+class Reason(Enum):
+    """Why a verdict is what it is."""
+
+    ONLY_COSTS = auto()  # nobody is better by what was measured
+    NO_SCORES = auto()  # nobody has all scores
+    ALONE = auto()  # one contender has a score
+    ALL_EQUAL = auto()  # the test part does not tell them apart
+    NOTHING_TRAINED = auto()
+    NO_CONTROL = auto()  # nothing untrained to compare with
+    PAYS = auto()  # training is ahead by more than noise
+    PAYS_ELSEWHERE = auto()  # by other protocols, and it is worse by none
+    OPEN = auto()  # training is far ahead, and that may be noise
+    NO_GAIN = auto()  # within noise
+    NOT_ENOUGH = auto()  # training improves its encoder, and others are better still
+    ADDS_NOTHING = auto()
+
+
+@final
 @dataclass(frozen=True)
-class Trial:
-    """What a verdict is about: the scores, who is who, and what is known of the test part."""
+class Verdict:
+    """Whom to use, and what that rests on; `worded` in wording.py says it in sentences."""
 
-    data: pd.DataFrame  # the tidy frame of the scores
-    roles: Mapping[str, str]  # of each contender
-    right: Right = field(default_factory=dict)
-    groups: NDArray[np.generic] | None = None  # (N,) of the labelled test cases: cases of one group vary together
-    n_test: int = 0  # labelled test cases; 0 where that is not known
-    together: str = "group"  # what a group is: a recording, a subject
-
-    def measures(self) -> dict[str, str]:
-        """Give every protocol's first metric, but no costs: nobody is better by these. What is equal counts once."""
-        names = [name for name in self.data.metric.unique() if find_metric(name).headline and name not in COSTS]
-        repeated = [name for alike in equal_protocols(self.data) for name in alike[1:]]
-        first = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)].drop_duplicates("protocol")
-        return dict(zip(first.protocol, first.metric, strict=True))
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """The contenders by one protocol and metric, those with all their scores, best first."""
-
-    trial: Trial
-    protocol: str
-    metric: str
-    scores: pd.DataFrame  # (seed, draw) x contender, best first
-    unit: str = SEEDS  # what the first level of the rows counts: seeds, or the data sets of a benchmark
-
-    @classmethod
-    def of(cls, trial: Trial, protocol: str, metric: str) -> "Ranking":
-        """Rank whoever has a score for every seed and draw.
-
-        At equal scores the quicker to fit comes first, and controls come last: an untrained network is there to
-        compare with, and nobody should be told to use it because a test was too easy.
-        """
-        results = trial.data[(trial.data.protocol == protocol) & (trial.data.metric == metric)]
-        table = results.pivot(index=["seed", "draw"], columns="contender", values="value").dropna(axis=1)
-        seconds = results.groupby("contender").fit_seconds.mean().fillna(0.0)
-
-        def in_a_tie(name: str) -> tuple[bool, float]:
-            return trial.roles[name] == CONTROL, seconds[name]
-
-        return cls(trial, protocol, metric, table[sorted(table.columns, key=in_a_tie)]).ordered()
-
-    def ordered(self) -> "Ranking":
-        """Put the best first; what is equal stays in its order."""
-        merits = (direction(find_metric(self.metric)) * self.scores.mean()).round(NOISE)
-        return replace(self, scores=self.scores[(-merits).sort_values(kind="stable").index])
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.scores.columns)
-
-    @property
-    def measure(self) -> str:
-        return f"{self.protocol} {self.metric}"
-
-    @property
-    def one_seed(self) -> bool:
-        return self.unit == SEEDS and self.trial.data.seed.nunique() == 1
-
-    def by_role(self, *roles: str) -> list[str]:
-        """Those with one of these roles, best first."""
-        return [name for name in self.names if self.trial.roles[name] in roles]
-
-    def mean(self, name: str) -> float:
-        return float(self.scores[name].mean())
-
-    def shown(self, name: str) -> str:
-        return f"{self.mean(name):.{find_metric(self.metric).decimals}f}"
-
-    def gap(self, ahead: str, rival: str) -> "Gap":
-        """Compare two: paired over seeds or draws and over test cases, as far as these are known."""
-        trial, gaps = self.trial, direction(find_metric(self.metric)) * (self.scores[ahead] - self.scores[rival])
-        value, n_seeds = float(gaps.mean()), gaps.index.unique("seed").size
-        if few := self.few_groups():
-            return Gap(self, ahead, rival, value, math.nan, math.nan, few)
-        centre, noise, over = value, list[Noise](), []
-        if (cases := self._cases(ahead, rival)) is not None:
-            share, variance, freedom = paired_noise(cases, trial.groups)
-            centre = 100 * share
-            noise.append((100**2 * variance, freedom))
-            many = f" in {int(freedom) + 1} {trial.together}s" if trial.groups is not None else ""
-            over.append(f"{len(cases):,} test cases{many}")
-        elif self.metric == ACCURACY and trial.n_test > 1:
-            variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], trial.n_test)
-            noise.append((100**2 * variance, freedom))
-            over.append(f"the binomial error of {trial.n_test:,} test cases")
-        if len(gaps) > 1 and (self.unit == SEEDS or n_seeds >= ENOUGH_SETS):
-            noise.append(self._run_noise(gaps))
-            draws = len(gaps) // n_seeds
-            many = f"{n_seeds} {self.unit}" + (f" with {draws} draws of labels each" if draws > 1 else "")
-            over.append(many if n_seeds > 1 else f"{draws} draws of labels")
-        low, high = gap_interval(value, noise, centre, max(1, len(self.names) - 1))
-        if self.metric in PERCENT:
-            low, high = max(low, -100.0), min(high, 100.0)
-        one = "one seed" if self.unit == SEEDS else f"{n_seeds} {self.unit}"
-        return Gap(self, ahead, rival, value, low, high, " and ".join(over) or one)
-
-    def alike(self, first: str, others: Sequence[str]) -> tuple[str, ...]:
-        """The first, and up to two others that are about as good: within noise, and not far behind."""
-        gaps = [self.gap(first, name) for name in others if name != first]
-        return (first, *[gap.rival for gap in gaps if gap.known and not gap.settled and not gap.far][:2])
-
-    def few_groups(self) -> str:
-        """Name the groups of the test cases where they are too few to tell of others; empty elsewhere."""
-        count = ENOUGH_GROUPS if self.trial.groups is None else len(np.unique(self.trial.groups))
-        return f"{count} test {self.trial.together}{'s' * (count > 1)}" if count < ENOUGH_GROUPS else ""
-
-    def _run_noise(self, gaps: pd.Series) -> Noise:
-        """Give the noise of the mean gap over seeds and draws: the largest of what tells of it.
-
-        Two seeds may agree by luck. So not only the pair's own seeds are asked, but also its draws of labels, and how
-        much all contenders change places between seeds: the residual of a table of contenders by seeds.
-        """
-        by_seed = gaps.groupby("seed")
-        if self.unit != SEEDS:  # many, and other contenders say nothing of how a pair differs from set to set
-            return mean_noise(by_seed.mean())
-        told, n_seeds = [], by_seed.ngroups
-        if n_seeds > 1:
-            told.append(mean_noise(by_seed.mean()))
-            means = self.scores.groupby("seed").mean()
-            rest = means.sub(means.mean(axis=1), axis=0) - means.mean() + means.to_numpy().mean()
-            freedom = (n_seeds - 1.0) * (len(self.names) - 1)
-            told.append((2 * float((rest.to_numpy() ** 2).sum()) / freedom / n_seeds, freedom))
-        if len(gaps) > n_seeds:
-            freedom = float(len(gaps) - n_seeds)
-            told.append((float(((gaps - by_seed.transform("mean")) ** 2).sum()) / freedom / len(gaps), freedom))
-        return max(told)
-
-    def _cases(self, ahead: str, rival: str) -> NDArray[np.float64] | None:
-        """How much more often each test case was right; None where that is unknown or is not what the metric counts."""
-        means = []
-        for name in (ahead, rival):
-            seeds = [self.trial.right.get((name, self.protocol, s)) for s in self.scores.index.unique("seed")]
-            if any(cases is None for cases in seeds):
-                return None
-            means.append(np.mean(np.asarray(seeds, dtype=np.float64), axis=0))
-            if len(means[-1]) < 2 or not math.isclose(100 * means[-1].mean(), self.mean(name), abs_tol=1e-3):
-                return None
-        return np.asarray(means[0] - means[1])
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far one contender is ahead of another, in the metric's own unit; NaN as interval where nothing tells."""
-
-    ranking: Ranking
-    ahead: str
-    rival: str
-    value: float
-    low: float
-    high: float
-    basis: str  # what the interval is over, in words, or what is too little for one
-
-    @property
-    def known(self) -> bool:
-        """Whether anything tells what noise is."""
-        return not math.isnan(self.low)
+    reason: Reason
+    ranking: Ranking | None = None  # by the protocol that decides
+    gap: Gap | None = None  # of the best to the best on the other side, trained or untrained
+    gaps: tuple[Gap, ...] = ()  # of the best trained to the best untrained by every protocol
+    use: tuple[str, ...] = ()  # contenders, the one to take first; empty where nobody can be recommended
+    over_control: Gap | None = None  # what training adds to its own encoder, where that is not enough
 
     @property
     def settled(self) -> bool:
         """Whether the difference is more than noise."""
-        return self.low > 0 or self.high < 0
-
-    @property
-    def far(self) -> bool:
-        """Whether the rival is too far behind to be called as good, whatever noise leaves open."""
-        return self.value > AS_GOOD * abs(self.ranking.mean(self.ahead))
-
-    @property
-    def digits(self) -> int:
-        return 1 if self.ranking.metric in PERCENT else find_metric(self.ranking.metric).decimals
-
-    @property
-    def size(self) -> str:
-        if self.ranking.metric in PERCENT:
-            return "less than 0.1 points" if self.value < 0.05 else f"{self.value:.1f} points"
-        return f"{self.value:.{self.digits}f}"
-
-    @property
-    def interval(self) -> str:
-        ends = (round(end, self.digits) + 0.0 for end in (self.low, self.high))  # no minus zero
-        return " to ".join(f"{end:.{self.digits}f}" for end in ends)
-
-    def row(self) -> list[str]:
-        """Both with their numbers, the difference, its interval, and whether that is more than noise."""
-        who = [f"{name} {self.ranking.shown(name)}" for name in (self.ahead, self.rival)]
-        told = "yes" if self.settled else "no" if self.known else "not known"
-        interval = self.interval if self.known else f"only {self.basis}"
-        return [*who, signed(self.value, self.digits), interval, told]
-
-    def sentences(self, first: str) -> str:
-        """Give both numbers, those of `first` first, and say whether the difference is noise."""
-        other, roles = self.rival if first == self.ahead else self.ahead, self.ranking.trial.roles
-        less = "" if find_metric(self.ranking.metric).higher_is_better else " (less is better)"
-        untrained = " (untrained)" if roles[first] in LEARNED and roles[other] not in LEARNED else ""
-        numbers = f"{first} has {self.ranking.shown(first)} and {other}{untrained} has {self.ranking.shown(other)}"
-        noise = "larger than noise" if self.settled else "within noise"
-        noise = f"With one seed the difference is {noise}." if self.ranking.one_seed else f"The difference is {noise}."
-        if not self.known:
-            noise = f"Noise is not known: there {'are' if self.basis.endswith('s') else 'is'} only {self.basis}."
-        return f"By {self.ranking.measure}{less} {numbers}. {noise}"
-
-    def explained(self) -> str:
-        """Give the difference and its interval, how that came about, and what is not in it."""
-        pairs = len(self.ranking.names) - 1
-        size = f"{self.size} in favour of {self.ahead}" if round(self.value, NOISE) else "0"
-        text = f"Difference by {self.ranking.measure}: {size}. 95 % interval: {self.interval}, over {self.basis}"
-        text += f", corrected for {pairs} rivals (Bonferroni)." if pairs > 1 else "."
-        if "binomial" in self.basis:
-            text += " It is not known which test cases were right, so the interval is too wide rather than too narrow."
-        return text + (" With one seed the noise of training is not in it." if self.ranking.one_seed else "")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The first sentence of a report, what else belongs to it, and what follows."""
-
-    sentence: str
-    more: tuple[str, ...] = ()  # further sentences: other protocols, failures, how the interval came about
-    use: tuple[str, ...] = ()  # contenders, the one to take first; empty where nobody can be recommended
-    settled: bool = False  # the difference is more than noise
-
-
-def training_gaps(rankings: Iterable[Ranking]) -> list[Gap]:
-    """Compare the best trained with the best untrained by every protocol that has both."""
-    sides = [(one, one.by_role(*LEARNED), one.by_role(*UNTRAINED)) for one in rankings]
-    return [ranking.gap(learned[0], plain[0]) for ranking, learned, plain in sides if learned and plain]
+        return self.gap is not None and self.gap.settled
 
 
 def verdict(trial: Trial) -> Verdict:
     """Decide by the first protocol that measures quality, and by the others where that one leaves it open."""
     rankings = [Ranking.of(trial, protocol, metric) for protocol, metric in trial.measures().items()]
     if not rankings:
-        return Verdict("Only costs were measured, so nobody is better. Score something with --protocols linear.")
-    gaps = training_gaps(rankings)
-    more = []
-    if len(gaps) > 1:
-        won = [gap.ranking.protocol for gap in gaps if gap.low > 0]
-        lost = [gap.ranking.protocol for gap in gaps if gap.high < 0]
-        rest = len(gaps) - len(won) - len(lost)
-        told = f"better by {_listed(won)}, worse by {_listed(lost)}, within noise by {rest or 'none'}"
-        more.append(f"Best trained against best untrained, by {len(gaps)} protocols: {told}.")
-    if not set(trial.data.contender[trial.data.error.notna()]) <= set(rankings[0].names):
-        more.append(failures(trial.data))
-    if not rankings[0].names:
-        return Verdict("No contender has all its scores, so there is nothing to decide.", tuple(more))
-    found = decide(rankings[0], gaps)
-    return replace(found, more=(*found.more, *more))
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:LISTED])
-    return f"{len(names)} ({shown}{', ...' if len(names) > LISTED else ''})" if names else "none"
+        return Verdict(Reason.ONLY_COSTS)
+    return decide(rankings[0], training_gaps(rankings))
 
 
 def decide(ranking: Ranking, gaps: Sequence[Gap]) -> Verdict:
-    """Say whom to use by this ranking, beside whom, and whether the difference is more than noise.
+    """Say whom to use by this ranking, and whether the difference is more than noise.
 
     `gaps` are those of all protocols. Where this one leaves it open, the first that training wins decides.
     """
-    names, first = ranking.names, ranking.names[0]
+    names, all_gaps = ranking.names, tuple(gaps)
+    if not names:
+        return Verdict(Reason.NO_SCORES, ranking, gaps=all_gaps)
+    first = names[0]
     learned, plain = ranking.by_role(*LEARNED), ranking.by_role(*UNTRAINED)
     if len(names) == 1:
-        told = f"Only {first} has a score: {ranking.measure} {ranking.shown(first)}."
-        return Verdict(f"{told} There is nothing to compare it with.", use=(first,))
+        return Verdict(Reason.ALONE, ranking, gaps=all_gaps, use=(first,))
     if ranking.scores.round(NOISE).nunique(axis=1).eq(1).all():
-        cheapest = (plain or names)[0]
-        told = f"All {len(names)} contenders have the same {ranking.measure}, {ranking.shown(first)}"
-        return Verdict(f"Use {cheapest}. {told}: this test part does not tell them apart.", use=(cheapest,))
-    gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
-    why, use = _advice(gap, learned, plain, gaps)
-    best = gap.rival if gap.rival in use[:1] else first
-    lead = f"Use {best}" if use else "No recommendation yet"
-    if use and learned and best in plain and not gap.settled:
-        lead += ", which needs no training"
-    sentence = f"{lead}. {gap.sentences(best)}"
-    decides = next((one for one in gaps if one.low > 0), gap)
-    if use and gap.known and not gap.settled and best in learned and decides.settled and decides.ahead == best:
-        sentence = f"{lead}. {decides.sentences(best)} By {ranking.measure} it is within noise."
-    as_well = f" {' or '.join(use[1:])} {'does' if len(use) == 2 else 'do'} as well." if use[1:] else ""
-    return Verdict(sentence, (why + as_well, *([gap.explained()] if gap.known else [])), use, gap.settled)
+        return Verdict(Reason.ALL_EQUAL, ranking, gaps=all_gaps, use=((plain or names)[0],))
+
+    other_side = plain if first in learned else learned
+    gap = ranking.gap(first, (other_side or names[1:])[0])
+    over_control = None
+    reason = _reason(gap, learned, plain, gaps)
+    if reason is Reason.ADDS_NOTHING:
+        over_control = _gain_over_control(ranking, learned[0])
+        if over_control is not None:
+            reason = Reason.NOT_ENOUGH
+    use = _use(reason, gap, learned, plain)
+    return Verdict(reason, ranking, gap, all_gaps, use, over_control)
 
 
-def _advice(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequence[Gap]) -> tuple[str, tuple[str, ...]]:
-    """Say what the gap means for training, and whom to use: the untrained wherever training shows no gain."""
-    ranking, first, won = gap.ranking, gap.ahead, [one for one in gaps if one.low > 0]
-    where = f"by {ranking.protocol}" if 0 < len(won) < len(gaps) else "here"
+def _reason(gap: Gap, learned: Sequence[str], plain: Sequence[str], gaps: Sequence[Gap]) -> Reason:
+    """What the gap means for training."""
     if not learned:
-        return "Nothing here was trained.", ranking.alike(first, plain)
+        return Reason.NOTHING_TRAINED
     if not plain:
-        return "What training adds is not known without a control.", ranking.alike(first, learned)
-    training = "Pretraining" if ranking.trial.roles[learned[0]] == PRETRAINED else "Training with labels"
-    if first in learned and gap.settled:
-        return f"{training} pays {where}.", (first,)
-    if not gap.settled and won and not any(one.high < 0 for one in gaps):
-        return f"{training} pays by other protocols, not {where}. It is worse by none.", (learned[0],)
-    if first in learned and gap.far:
-        what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
-        return f"It is open whether {training.lower()} pays {where}. {what}.", ()
-    use = ranking.alike(plain[0], plain)
-    if not gap.settled:
-        return f"{training} shows no gain {where}.", use
-    over = [ranking.gap(learned[0], control) for control in ranking.by_role(CONTROL)[:1]]
-    if over and over[0].low > 0:
-        gain = f"{over[0].size} over {over[0].rival}"
-        return f"{training} improves its encoder by {gain}, but that is not enough.", use
-    return f"{training} adds nothing {where}.", use
+        return Reason.NO_CONTROL
+    is_trained = gap.ahead in learned
+    if is_trained and gap.settled:
+        return Reason.PAYS
+    has_won = any(one.low > 0 for one in gaps)
+    has_lost = any(one.high < 0 for one in gaps)
+    if not gap.settled and has_won and not has_lost:
+        return Reason.PAYS_ELSEWHERE
+    if is_trained and gap.far:
+        return Reason.OPEN
+    return Reason.ADDS_NOTHING if gap.settled else Reason.NO_GAIN
 
 
-def verdict_table(trial: Trial) -> Table | None:
-    """Show for every protocol the best trained beside the best untrained; None where one side is missing."""
-    gaps = training_gaps(Ranking.of(trial, *measure) for measure in trial.measures().items())
-    note = f"A difference above 0 is in favour of training. {equal_note(equal_protocols(trial.data))}"
-    rows = [(gap.ranking.measure, gap.row()) for gap in gaps]
-    return text_table("protocol, metric", rows, GAP_COLUMNS, note.rstrip()) if gaps else None
+def _gain_over_control(ranking: Ranking, learned: str) -> Gap | None:
+    """What training adds to the best control, where that is more than noise."""
+    for control in ranking.by_role(CONTROL)[:1]:
+        gap = ranking.gap(learned, control)
+        if gap.low > 0:
+            return gap
+    return None
+
+
+def _use(reason: Reason, gap: Gap, learned: Sequence[str], plain: Sequence[str]) -> tuple[str, ...]:
+    """Whom to use: the untrained wherever training shows no gain."""
+    ranking, first = gap.ranking, gap.ahead
+    if reason is Reason.NOTHING_TRAINED:
+        return ranking.alike(first, plain)
+    if reason is Reason.NO_CONTROL:
+        return ranking.alike(first, learned)
+    if reason is Reason.PAYS:
+        return (first,)
+    if reason is Reason.PAYS_ELSEWHERE:
+        return (learned[0],)
+    if reason is Reason.OPEN:
+        return ()
+    return ranking.alike(plain[0], plain)
