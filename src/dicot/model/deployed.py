@@ -15,6 +15,7 @@ from dicot.core.errors import InputError, MissingExtraError, ModelFileError, bri
 from dicot.core.memory import free_memory, refuse_beyond_half
 from dicot.core.storage import check_format, check_hash, has_hash
 from dicot.data.cases import Array, name_cases, write_rows
+from dicot.data.conversion import Conversion
 from dicot.data.preparation import Preparation, warn_of_unheld
 from dicot.model.box import in_box
 
@@ -60,30 +61,39 @@ class OnnxEmbedder:
         try:
             content = _checked(self.path.read_bytes()) if data is None else data
             self.session = _session(threads, content)
-            self._takes_float64 = self.session.get_inputs()[0].type == "tensor(double)"
             metadata = self.session.get_modelmeta().custom_metadata_map
             if not has_hash(content, MARK) and metadata.get(SEAL) != CHANGED:
                 raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
             self.about = check_format(self.path, json.loads(metadata.get(ABOUT, "null")), FORMAT, FORMAT_VERSION)
-            made = {one.name: one.shape[1] for one in (*self.session.get_inputs(), *self.session.get_outputs())}
-            n_classes = len(self.about["classes"]) or None
-            said = {
-                INPUT: self.about["n_channels"] or ANY_CHANNELS,
-                VECTORS: self.about["n_features"],
-                PROBABILITIES: n_classes,
-            }
-            if any(made.get(name) != number for name, number in said.items()):
-                raise ValueError(f"it says {said} and does {made}")
-            # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
-            known = {name: self.about[name] for name in ("layout", "unequal", "missing", "n_times", "rate")}
-            names, n_channels = self.about["channels"], self.about["n_channels"]
-            self.preparation_ = Preparation(**known, n_channels=n_channels, channels=names and tuple(names))
+            self._check_sides()
+            self.preparation_ = self._preparation()
         except (ModelFileError, MissingExtraError):
             raise
         except Exception as error:  # onnxruntime has a class of its own for each of many reasons
             raise ModelFileError(f"{path} cannot be loaded ({brief(error)}). Export the model again.") from error
         self.classes = tuple(self.about["classes"])
         self.n_features = self.about["n_features"]
+        self._takes_float64 = self.session.get_inputs()[0].type == "tensor(double)"
+
+    def _check_sides(self) -> None:
+        """Refuse a file whose inputs and outputs are not those that it says it has."""
+        values = (*self.session.get_inputs(), *self.session.get_outputs())
+        sides = {value.name: value.shape[1] for value in values}
+        told = {
+            INPUT: self.about["n_channels"] or ANY_CHANNELS,
+            VECTORS: self.about["n_features"],
+            PROBABILITIES: len(self.about["classes"]) or None,
+        }
+        if any(sides.get(name) != size for name, size in told.items()):
+            raise ValueError(f"it says {told} and does {sides}")
+
+    def _preparation(self) -> Preparation:
+        """Return what is decided case by case; scaling is in the file, which does nothing to cases of the rest."""
+        policies = {name: self.about[name] for name in ("layout", "unequal", "missing", "n_times", "rate")}
+        channels = self.about["channels"]
+        if channels:
+            channels = tuple(channels)
+        return Preparation(**policies, n_channels=self.about["n_channels"], channels=channels)
 
     def transform(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, F) embeddings in float32; `layout` is "nct" or "ntc", by default the model's."""
@@ -112,33 +122,44 @@ class OnnxEmbedder:
     ) -> Sequence[T]:
         preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
         groups = list(preparation.apply(X))
-        targets = [make(sum(len(cases) for _, cases in groups), width) for width in outputs.values()]
+        n_cases = sum(len(cases) for _, cases in groups)
+        targets = [make(n_cases, width) for width in outputs.values()]
         for index, cases in groups:
-            if not self._takes_float64:
-                remedy = "Export the model again, with --float64, or float64=True in Python."
-                warn_of_unheld(cases, self.about["channels"], f"in which {self.path} takes windows,", remedy)
-            if cases.length > cases.lengths[cases.index].max():
-                refuse_beyond_half(
-                    free_memory(),
-                    cases.length * PER_TIME_STEP,
-                    f"Lengthening windows to n_times={cases.length}, as {self.path} says,",
-                    "If its model was not trained on such windows, export the model again.",
-                )
+            self._check_cases(cases)
             exact = replace(cases, dtype=np.float64) if self._takes_float64 else cases
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
             for start in range(0, len(cases), at_once):
                 rows = slice(start, start + at_once)
-                try:
-                    made = self.session.run(list(outputs), {INPUT: exact[rows]})
-                except Exception as error:  # a graph that another program changed may fail only now
-                    said = f"{self.path} cannot be run by onnxruntime ({brief(error)})."
-                    raise ModelFileError(f"{said} Export the model again.") from error
-                bad = np.flatnonzero(~np.isfinite(made[0]).all(axis=1))
-                if len(bad):
-                    raise InputError(f"The values of {name_cases(index[rows][bad])} are too large for this model.")
-                for target, values in zip(targets, made, strict=True):
+                results = self._run(list(outputs), exact[rows])
+                is_usable = np.isfinite(results[0]).all(axis=1)
+                if not is_usable.all():
+                    named = name_cases(index[rows][~is_usable])
+                    raise InputError(f"The values of {named} are too large for this model.")
+                for target, values in zip(targets, results, strict=True):
                     write_rows(target, index[rows], values)
         return targets
+
+    def _check_cases(self, cases: Conversion) -> None:
+        """Warn of what float32 does not hold, and refuse to lengthen windows beyond memory, as a small file can ask."""
+        if not self._takes_float64:
+            remedy = "Export the model again, with --float64, or float64=True in Python."
+            warn_of_unheld(cases, self.about["channels"], f"in which {self.path} takes windows,", remedy)
+        if cases.length > cases.lengths[cases.index].max():
+            refuse_beyond_half(
+                free_memory(),
+                cases.length * PER_TIME_STEP,
+                f"Lengthening windows to n_times={cases.length}, as {self.path} says,",
+                "If its model was not trained on such windows, export the model again.",
+            )
+
+    def _run(self, outputs: list[str], windows: Array) -> list[Array]:
+        try:
+            results: list[Array] = self.session.run(outputs, {INPUT: windows})
+        except Exception as error:  # a graph that another program changed may fail only now
+            raise ModelFileError(
+                f"{self.path} cannot be run by onnxruntime ({brief(error)}). Export the model again."
+            ) from error
+        return results
 
 
 def new_rows(n: int, width: int) -> Array:

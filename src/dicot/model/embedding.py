@@ -219,17 +219,22 @@ def check_features(features: Mapping[str, Any]) -> None:
     for name in ("calibrate", "levels"):
         if not isinstance(features[name], bool | np.bool_):
             raise InputError(f"{name} must be True or False; got {features[name]!r}.")
-    bank = features["bank"]
-    is_count = is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES
-    if bank not in (None, 0, AUTO, *MIXED) and not is_count:
-        words = ", ".join(map(repr, (AUTO, *MIXED)))
-        raise InputError(f"bank must be {words}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
+    _check_bank(features["bank"])
     for name in ("n_components", "length"):
         count = features[name]
         if count and not (is_whole(count, 1) and count <= MOST_COMPONENTS):
             raise InputError(f"{name} must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {count!r}.")
     if features["n_components"] and features["length"]:
         raise InputError("n_components is the most numbers of a vector, length their exact number. Set one to 0.")
+
+
+def _check_bank(bank: Any) -> None:
+    words = (AUTO, *MIXED)
+    if bank in (None, 0, *words):
+        return
+    if not is_whole(bank, N_KERNELS) or bank > MOST_FEATURES:
+        quoted = ", ".join(map(repr, words))
+        raise InputError(f"bank must be {quoted}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}.")
 
 
 def fit_composition(
@@ -253,32 +258,36 @@ def fit_composition(
     composition = Composition()
     if box:
         composition.box = box_of(box, x.shape[1])
+    _fit_kernels(composition, x, bank, seed)
+    if levels:
+        composition.levels = Levels(x.shape[1])
+    n_numbers = length or n_components
+    if n_numbers:
+        z = embed(encoder, x, pooling=pooling, composer=composition, **options)
+        _leave_out_rounding(z, x, composition)
+        sizes = composition.sizes(pooled_dim(encoder, pooling))
+        device = resolve_device(options.get("device", "auto"))
+        composition.compression = Compression.fit(z, n_numbers, device, parts=sizes, exactly=bool(length))
+    return composition
+
+
+def _fit_kernels(composition: Composition, x: Collection, bank: int | str | None, seed: int) -> None:
+    """Fit the bank to cases, and draw its contests, where they are asked for."""
     n_shares, n_groups = _sizes_of_bank(bank, x.shape[1])
     if n_shares:
         centred: Collection = _Centred(x) if isinstance(x, Conversion) and x.may_split else x
         composition.bank = Bank.fit(centred, n_shares, seed=seed)
     if n_groups:
         composition.contests = Contests.draw(x.shape[1], x.shape[2], seed=seed, n_groups=n_groups)
-    if levels:
-        composition.levels = Levels(x.shape[1])
-    if not n_components and not length:
-        return composition
 
-    z = embed(encoder, x, pooling=pooling, composer=composition, **options)
+
+def _leave_out_rounding(z: np.ndarray, x: Collection, composition: Composition) -> None:
+    """Make equal in vectors (N, F) what only rounding tells apart: standardised, it would count as the rest does."""
     if _are_all_equal(x):
-        z[:] = z[0]  # equal cases have equal vectors, whatever rounding makes of them
+        z[:] = z[0]  # equal cases have equal vectors
     if composition.levels is not None:
-        # They stand last. Standardised, what is only rounding would count as much as the rest.
-        last = slice(-composition.levels.n_features, None)
+        last = slice(-composition.levels.n_features, None)  # where the levels stand
         z[:, last] *= composition.levels.differing(z[:, last])
-    composition.compression = Compression.fit(
-        z,
-        length or n_components or 0,
-        resolve_device(options.get("device", "auto")),
-        parts=composition.sizes(pooled_dim(encoder, pooling)),
-        exactly=bool(length),
-    )
-    return composition
 
 
 def _sizes_of_bank(bank: int | str | None, n_channels: int) -> tuple[int, int]:

@@ -62,9 +62,13 @@ class EncoderEstimator(BaseEstimator, ABC):
 
     def _new_encoder(self, train: Cases, usual: tuple[str, int] = USUAL_ENCODER) -> Encoder:
         """Make the encoder a fit starts from, with new weights; a module that is passed is copied, never changed."""
-        encoder, params = usual[0] if self.encoder is None else self.encoder, self.encoder_params
+        usual_name, usual_dim = usual
+        encoder = usual_name if self.encoder is None else self.encoder
+        params = self.encoder_params
         if isinstance(encoder, str):
-            dim = (usual[1] if encoder == usual[0] else USUAL_ENCODER[1]) if self.dim is None else self.dim
+            dim = self.dim
+            if dim is None:
+                dim = usual_dim if encoder == usual_name else USUAL_ENCODER[1]
             return build_encoder(encoder, {"n_channels": train.n_channels, "dim": dim, **(params or {})})
         if not isinstance(encoder, nn.Module) or params:
             raise InputError(
@@ -147,24 +151,32 @@ class EncoderEstimator(BaseEstimator, ABC):
         directory = in_box(directory)
         network, config, beside = files.from_pretrained(directory, encoder)
         with files.reading(directory):
-            if (is_classifier := "classes" in config) != issubclass(cls, ClassifierMixin):
+            is_classifier = "classes" in config
+            if is_classifier != issubclass(cls, ClassifierMixin):
                 kind = "TimeSeriesClassifier" if is_classifier else "TimeSeriesEmbedder"
                 raise ModelFileError(f"{directory} holds a {kind}. Load it by {kind}.from_pretrained.")
             settings = {name: value for name, value in config["estimator"].items() if name != "difference"}
             model = cls(**files.grouped({**settings, "device": device}, groups))
             if encoder is not None:
                 model.encoder = encoder
-            model.encoder_, model.seed_, model.recipe_ = network, config["seed"], Recipe(**config["recipe"])
+            model.encoder_ = network
+            model.seed_ = config["seed"]
+            model.recipe_ = Recipe(**config["recipe"])
             model.history_ = History(**config["history"])
-            model.preparation_ = prepared = Preparation.from_dict(config["preparation"])
+            model.preparation_ = Preparation.from_dict(config["preparation"])
+            _check_preparation(model.preparation_, network.n_channels)
             if config["n_features_in"] is not None:
                 model.__dict__["n_features_in_"] = config["n_features_in"]
-            scale = prepared.statistics
-            statistics = [] if scale is None else [scale.mean, scale.std]
-            wanted = (2, network.n_channels) if prepared.scale == "dataset" else (0,)
-            if np.shape(statistics) != wanted or prepared.n_channels != network.n_channels:
-                raise ValueError(f"its preparation does not fit an encoder of {network.n_channels} channel(s)")
         return model, config, beside
+
+
+def _check_preparation(preparation: Preparation, n_channels: int) -> None:
+    """Refuse a preparation that is not for an encoder of so many channels."""
+    scale = preparation.statistics
+    shape = np.shape([] if scale is None else [scale.mean, scale.std])
+    right_shape = (2, n_channels) if preparation.scale == "dataset" else (0,)
+    if shape != right_shape or preparation.n_channels != n_channels:
+        raise ValueError(f"its preparation does not fit an encoder of {n_channels} channel(s)")
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:
@@ -195,13 +207,17 @@ def load_initial(encoder: Encoder, initial: Any) -> dict[str, Tensor]:
     if isinstance(initial, BaseEstimator):
         check_is_fitted(initial)
         initial = initial.encoder_
-    weights, source = initial, "The state dict given as initial"
     if isinstance(initial, str | Path):
-        weights, source = files.read_weights(in_box(initial), module.state_dict()), str(initial)
+        weights: Mapping[str, Tensor] = files.read_weights(in_box(initial), module.state_dict())
+        source = str(initial)
     elif isinstance(initial, nn.Module):
-        given = files.module_of(initial)
-        weights, source = given.state_dict(), type(given).__name__
-    elif not isinstance(initial, Mapping):
+        first = files.module_of(initial)
+        weights = first.state_dict()
+        source = type(first).__name__
+    elif isinstance(initial, Mapping):
+        weights = initial
+        source = "The state dict given as initial"
+    else:
         raise InputError(
             "initial must be a folder of save_pretrained, a fitted estimator, a module or a state dict; "
             f"got {type(initial).__name__}."

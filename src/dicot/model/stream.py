@@ -71,26 +71,38 @@ class Stream:
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = open_model(model) if isinstance(model, str | Path) else model
-        known = self.model.preparation_
-        if rate is not None and known.rate is not None and abs(rate / known.rate - 1) > SAME_RATE:
-            raise InputError(f"This model was fitted on a rate of {known.rate:g}; got {rate:g}. Resample first.")
-        reading = Reading(window=window or known.n_times or None, stride=stride, rate=rate or known.rate, gap=gap)
+        preparation = self.model.preparation_
+        fitted_rate = preparation.rate
+        if rate is not None and fitted_rate is not None and abs(rate / fitted_rate - 1) > SAME_RATE:
+            raise InputError(f"This model was fitted on a rate of {fitted_rate:g}; got {rate:g}. Resample first.")
+        window = window or preparation.n_times or None
+        reading = Reading(window=window, stride=stride, rate=rate or fitted_rate, gap=gap)
         self.rate, self.gap = reading.rate, reading.gap
         self.window, self.stride = reading.steps(self.rate)
-        self.channels = known.channels
-        head = Head.load(head) if isinstance(head, str | Path) else head
-        self.head, self.detector = head.head_ if isinstance(head, FewLabelClassifier) else head, detector
+        self.channels = preparation.channels
+        self.head = self._checked_head(head)
+        self.detector = detector
         self.classes: tuple[Any, ...] = getattr(self.model if self.head is None else self.head, "classes", ())
-        width = self.model.n_features if isinstance(self.model, OnnxEmbedder) else self.model._n_features_out
-        if self.head is not None and self.head.n_features != width:
-            said = f"The classifier takes vectors of {self.head.n_features} numbers; this model makes {width}."
-            raise InputError(f"{said} Train it on vectors of this very model: dicot embed, dicot classify --save.")
-        self._windows = LiveWindows(self.window, self.stride, self.rate, self.gap, known.n_channels)
+        self._windows = LiveWindows(self.window, self.stride, self.rate, self.gap, preparation.n_channels)
         if self.n_channels:  # the first window shall not take longer than others, and what does not fit is told now
             self._answer(CutWindow(np.zeros((self.window, self.n_channels)), np.arange(self.window) / 1.0))
         if state is not None:
             with _as_input_error():
                 self._windows.restore(state)
+
+    def _checked_head(self, head: FewLabelClassifier | Head | str | Path | None) -> Head | None:
+        """Return the head that labels windows, which must take the vectors of the model."""
+        if isinstance(head, str | Path):
+            head = Head.load(head)
+        if isinstance(head, FewLabelClassifier):
+            head = head.head_
+        width = self.model.n_features if isinstance(self.model, OnnxEmbedder) else self.model._n_features_out
+        if head is not None and head.n_features != width:
+            raise InputError(
+                f"The classifier takes vectors of {head.n_features} numbers; this model makes {width}. Train it on "
+                "vectors of this very model: dicot embed, dicot classify --save."
+            )
+        return head
 
     def push(self, samples: Any, times: Any = None) -> list[StreamedWindow]:
         """Take samples (time steps, channels), any number of them, and return the windows that they complete.
