@@ -9,6 +9,9 @@ import pytest
 
 from dicot.core import storage
 from dicot.data import Windows, inspect_recordings
+from dicot.data.folders import RecordingFiles
+from dicot.data.reading import Reading
+from dicot.data.stream import RecordingStream
 from dicot.data.timestamps import stretches
 from dicot.store.embedding import embed_recordings
 from dicot.store.vectors import read_vectors
@@ -74,6 +77,26 @@ def test_embedding_reads_each_file_once_and_hashes_it_once(
     assert {opened[file.name] for file in folder.iterdir()} == {FIRST_LINE + 2}
     assert sum(calls) == 5 * N_FILES and len(calls) <= 40, "several files at once"
     assert len(forced) < 2 * N_FILES
+
+
+def test_what_was_inspected_is_not_read_again_to_be_cut(folder: Path, opened: Counter[str]) -> None:
+    files = RecordingFiles(folder)
+    inspect_recordings(files)
+    stream = RecordingStream(files, Reading(window=10, channels=("x", "y"), missing="interpolate"))
+    windows, cut = stream.cut_files(list(stream.files))
+    assert sum(map(len, windows)) == 5 * N_FILES and len(cut) == N_FILES
+    assert {opened[file.name] for file in folder.iterdir()} == {FIRST_LINE + 1}
+
+
+def test_what_was_inspected_is_read_again_where_that_gives_something_else(folder: Path) -> None:
+    files = RecordingFiles(folder)
+    inspect_recordings(files)
+    for options in ({"channels": ("y",)}, {"channels": ("y", "x")}, {"unit": "ms"}, {"group": "y"}, {"ignore": ("x",)}):
+        reading = Reading(window=10, **options)
+        name = next(iter(files.named(reading)))
+        shared, fresh = files.read(name, reading), RecordingFiles(folder).read(name, reading)
+        assert [one.channels for one in shared] == [one.channels for one in fresh]
+        assert [(one.name, one.rate, one.n_times) for one in shared] == [(o.name, o.rate, o.n_times) for o in fresh]
 
 
 def test_vectors_of_files_that_were_embedded_together_are_those_of_all_windows(folder: Path, tmp_path: Path) -> None:

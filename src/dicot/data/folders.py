@@ -210,9 +210,8 @@ def _reads_the_same(reading: Reading, before: Reading, recordings: list[Recordin
         return False
     if reading.channels == before.channels:
         return True
-    # All channels by name are read as all of them that nobody named.
-    names = set(reading.channels or ())
-    return before.channels is None and all(names == set(recording.channels) for recording in recordings)
+    # All channels by name, in the order of the file, are read as all of them that nobody named.
+    return before.channels is None and all(reading.channels == recording.channels for recording in recordings)
 
 
 def _size(recording: Recording) -> int:

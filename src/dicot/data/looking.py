@@ -185,26 +185,46 @@ def unlike_most(
     Where no more than half agree nobody can say which are wrong, and nothing is left out: settling them is an error.
     """
     everyone = [outline for of_file in outlines.values() for outline in of_file]
-    channels = known[0] if known else _of_most([tuple(sorted(outline.channels)) for outline in everyone])
-    others = "what was cut before has" if known else "most files have"
-    rate = None
-    if not reading.even:
-        rate = known[1] if known else _usual_rate([outline.rate for outline in everyone])
-
+    if known is None:
+        channels = _of_most([tuple(sorted(outline.channels)) for outline in everyone])
+        rate = _usual_rate([outline.rate for outline in everyone])
+    else:
+        channels, rate = known
+    if reading.even:
+        rate = None  # any rate is resampled
     errors: dict[str, InputError] = {}
     for name, of_file in outlines.items():
         for outline in of_file:
-            if channels is not None and set(outline.channels) != set(channels):
-                has = f"It has the channels {', '.join(outline.channels)}; {others} {', '.join(channels)}."
-                shared = [channel for channel in channels if channel in outline.channels]
-                choice = how_to_set("channels", shared or COLUMNS)
-                errors[name] = InputError(f"{has} Name those that all have: {choice}.")
-            elif rate is not None and (problem := _unit_problem(outline, rate)):
+            problem = _channel_problem(outline, channels, known) or _rate_problem(outline, rate, known)
+            if problem:
                 errors[name] = InputError(problem)
-            elif rate is not None and _is_other_rate(outline, rate, known is not None):
-                has = "no time stamps" if outline.rate is None else f"{outline.rate:g} time steps per second"
-                errors[name] = InputError(f"It has {has}; {others} {rate:g} per second. Resample: --set rate={rate:g}.")
     return errors
+
+
+def _others(known: Common | None) -> str:
+    return "most files have" if known is None else "what was cut before has"
+
+
+def _channel_problem(outline: Outline, channels: tuple[str, ...] | None, known: Common | None) -> str:
+    """Say that a recording has other channels; nothing where it has these."""
+    if channels is None or set(outline.channels) == set(channels):
+        return ""
+    shared = [channel for channel in channels if channel in outline.channels]
+    return (
+        f"It has the channels {', '.join(outline.channels)}; {_others(known)} {', '.join(channels)}. Name those that "
+        f"all have: {how_to_set('channels', shared or COLUMNS)}."
+    )
+
+
+def _rate_problem(outline: Outline, rate: float | None, known: Common | None) -> str:
+    """Say that a recording has another rate, or would have this one in another unit; nothing where it has this one."""
+    if rate is None:
+        return ""
+    problem = _unit_problem(outline, rate)
+    if problem or not _is_other_rate(outline, rate, known is not None):
+        return problem
+    its_rate = "no time stamps" if outline.rate is None else f"{outline.rate:g} time steps per second"
+    return f"It has {its_rate}; {_others(known)} {rate:g} per second. Resample: --set rate={rate:g}."
 
 
 def _unit_problem(outline: Outline, rate: float) -> str:

@@ -75,6 +75,25 @@ class Parts(NamedTuple):
 
 def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
     """Make the recordings of a file: one, or where there is a column of groups one for each."""
+    values = _values_of(parts)
+    if parts.group is None:
+        return [_recording(name, values, parts, None, reading)]
+    lost = lost_values(parts.group)
+    if lost.any():
+        raise InputError(f"{parts.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
+
+    ids = plain_values(check_labels(parts.group, len(parts.group), "group", "rows"))
+    groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    recordings = []
+    for number in np.argsort(first):
+        group = groups[number]
+        called = name if len(groups) == 1 else f"{name}:{as_text(group)}"
+        recordings.append(_recording(called, values, parts, np.flatnonzero(codes == number), reading, group.item()))
+    return recordings
+
+
+def _values_of(parts: Parts) -> FloatArray:
+    """Return the channels (C, T) as float32, or as float64 where that would swallow differences."""
     n_times = {len(column) for column in parts.columns.values()}
     if n_times == {0}:
         raise InputError("The file has no row of values. Write it again, or leave it out.")
@@ -86,75 +105,80 @@ def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
             held = "inf" if np.isinf(values[row, at]) else f"{values[row, at]:g}, too large for a network"
             raise InputError(f"{parts.where(at)}, column {channel!r} holds {held}. Remove or clip the value.")
     low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
-    if not is_swallowed(low, high) and not loses_stretches(values):
-        values = values.astype(np.float32)
-    found: list[tuple[str, Array | None, Any]] = [(name, None, None)]
-    if parts.group is not None:
-        if (lost := lost_values(parts.group)).any():
-            raise InputError(f"{parts.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
-        ids = plain_values(check_labels(parts.group, len(parts.group), "group", "rows"))
-        groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-        names = [name if len(groups) == 1 else f"{name}:{as_text(group)}" for group in groups]
-        found = [(names[i], np.flatnonzero(codes == i), groups[i].item()) for i in np.argsort(first)]
-    return [_recording(own, values, parts, rows, reading, group) for own, rows, group in found]
+    needs_float64 = is_swallowed(low, high) or loses_stretches(values)
+    return values if needs_float64 else values.astype(np.float32)
+
+
+class RowTimes(NamedTuple):
+    """When the rows of a recording were taken."""
+
+    rows: Array | None = None  # of the file, in the order of time; None: all of them as they are
+    times: Seconds | None = None  # one for each burst, where rows of one time stamp become one
+    burst_starts: Array | None = None  # among the rows; None where every row has a time stamp of its own
+    rate: float | None = None
+    origin: str | None = None
+    assumed_unit: str | None = None
+    remarks: tuple[Remark, ...] = ()
+
+
+def _row_times(parts: Parts, rows: Array | None, n_rows: int, reading: Reading) -> RowTimes:
+    """Read the time stamps of these rows, or of all."""
+    unit = reading.unit or parts.unit
+    if parts.stamps is None:
+        if unit is not None:
+            remedy = how_to_set("time", COLUMN)
+            raise InputError(f"The unit {unit!r} is for time stamps, and there are none. Name their column: {remedy}.")
+        return RowTimes(rows, rate=parts.rate, origin=parts.origin)
+
+    places = np.arange(n_rows) if rows is None else rows
+
+    def where(row: int) -> str:
+        return parts.where(int(places[row]))
+
+    clock = read_clock(parts.stamps[places], unit, reading.gap, where)
+    times = clock.times
+    order = time_order(times)
+    if order is not None:
+        rows, times = places[order], times[order]
+    starts: Array | None = burst_starts(times)
+    if starts is not None and len(starts) == len(times):
+        starts = None
+    elif starts is not None:
+        if reading.duplicates == "error":
+            refuse_bursts(starts, np.arange(len(times)) if order is None else order, where)
+        times = times[starts]
+    rate = usual_rate(times, stretches(times, reading.gap)) if parts.rate is None else parts.rate
+    return RowTimes(rows, times, starts, rate, clock.origin, clock.assumed_unit, clock.remarks)
 
 
 def _recording(
     name: str, values: Array, parts: Parts, rows: Array | None, reading: Reading, group: Any = None
 ) -> Recording:
     """Make a recording of these rows, or of all, in the order of their time stamps."""
-    times, rate, origin, unit = None, parts.rate, parts.origin, reading.unit or parts.unit
-    starts = None  # of bursts of one time stamp, where there are any
-    assumed_unit: str | None = None
-    remarks: tuple[Remark, ...] = ()
-    if parts.stamps is not None:
-        places = np.arange(values.shape[1]) if rows is None else rows
-        stamps = parts.stamps[places]
-
-        def where(row: int) -> str:
-            return parts.where(int(places[row]))
-
-        clock = read_clock(stamps, unit, reading.gap, where)
-        times, origin = clock.times, clock.origin
-        assumed_unit, remarks = clock.assumed_unit, clock.remarks
-        order = time_order(times)
-        if order is not None:
-            rows, times = places[order], times[order]
-        starts = burst_starts(times)
-        if len(starts) == len(times):
-            starts = None
-        elif reading.duplicates == "error":
-            refuse_bursts(starts, np.arange(len(times)) if order is None else order, where)
-        else:
-            times = times[starts]
-        rate = usual_rate(times, stretches(times, reading.gap)) if rate is None else rate
-    elif unit is not None:
-        remedy = how_to_set("time", COLUMN)
-        raise InputError(f"The unit {unit!r} is for time stamps, and there are none. Name their column: {remedy}.")
+    row_times = _row_times(parts, rows, values.shape[1], reading)
     label = parts.label
     if isinstance(label, np.ndarray):
-        label = label if rows is None else label[rows]
+        label = label if row_times.rows is None else label[row_times.rows]
         label = plain_values(check_labels(label, len(label), "label", "rows"))
-    values = values if rows is None else np.ascontiguousarray(values[:, rows])
+    if row_times.rows is not None:
+        values = np.ascontiguousarray(values[:, row_times.rows])
     n_rows = values.shape[1]
-    if starts is not None:
-        values = merge_values(values, starts, reading.duplicates)
-        label = merge_labels(label, starts)
-    units = tuple("uV" if _microvolts(unit) else unit for unit in parts.units.values())
-    n_merged = n_rows - values.shape[1]
+    if row_times.burst_starts is not None:
+        values = merge_values(values, row_times.burst_starts, reading.duplicates)
+        label = merge_labels(label, row_times.burst_starts)
     return Recording(
         name,
         values,
         tuple(parts.columns),
-        times,
-        rate,
+        row_times.times,
+        row_times.rate,
         label,
         group,
-        origin,
-        units,
-        n_merged=n_merged,
-        remarks=remarks,
-        assumed_unit=assumed_unit,
+        row_times.origin,
+        units=tuple("uV" if _microvolts(unit) else unit for unit in parts.units.values()),
+        n_merged=n_rows - values.shape[1],
+        remarks=row_times.remarks,
+        assumed_unit=row_times.assumed_unit,
         lacking=parts.lacking,
         columns=parts.held if parts.lacking else (),
         texts=parts.texts,
