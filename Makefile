@@ -4,13 +4,16 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 FAST := tests/test_architecture.py tests/contracts tests/losses tests/views tests/test_golden.py tests/test_errors.py
 
-$(STAMP): pyproject.toml constraints.txt
+C_CODE := hatch_build.py src/dicot/core/native.h src/dicot/model/kernels.c src/dicot/nets/encoders/universal.c
+
+# The editable install compiles the C code into src/.
+$(STAMP): pyproject.toml constraints.txt $(C_CODE)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast test-slow bench-smoke paper site web check format clean
+.PHONY: setup native demo test test-fast test-slow bench-smoke paper site web check format clean
 
 setup: $(STAMP)
 
@@ -25,6 +28,9 @@ demo: .venv/.compiled  ## the default without training, beside MiniRocket, stati
 
 # Two processes with one thread each: on tensors as small as those of the tests more threads mostly wait.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+native:  ## compile the C code into src/, for a clone that is used without `make setup`; needs a C compiler and Python only
+	$(PYTHON) hatch_build.py
 
 test: $(STAMP)
 	$(PYTEST) -m "not slow"

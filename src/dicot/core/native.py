@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = ("model/kernels.c", "nets/encoders/universal.c")
 SUFFIX = {"Windows": ".dll", "Darwin": ".dylib"}.get(platform.system(), ".so")
 MISSING = (
-    "This dicot was installed without its C code, because there was no C compiler. The default model embeds 2.5 to 5 "
+    "This dicot was installed without its C code, because there was no C compiler. The default model embeds 3 to 7 "
     "times slower on a CPU. Install gcc or clang, and then dicot again (in a clone: python hatch_build.py)."
 )
 

@@ -119,6 +119,6 @@ def largest_of_three(u: Tensor) -> Tensor:
     if (gpu := kernels_for(u)) is not None:
         pooled: Tensor = gpu.LargestOfThree.apply(u)
         return pooled
-    image = u.reshape(1, len(u), 1, -1).permute(0, 3, 1, 2)  # (1, B C, T, 1), channels stored last
+    image = u.unsqueeze(0).permute(0, 3, 1, 2)  # (1, C, T, B), channels stored last
     largest = F.max_pool2d(image, (3, 1), stride=1, padding=(1, 0))
-    return largest.permute(0, 2, 3, 1).view_as(u)
+    return largest.permute(0, 2, 3, 1).squeeze(0)
