@@ -19,7 +19,7 @@ from dicot.data.kinds import problem_sentences, sort_by_kind
 from dicot.data.readers import known_suffixes
 from dicot.data.reading import CUTTING, OF_CASES, read_toml, suffix_of, toml_of
 from dicot.data.suggestion import Suggestion, label_advice, no_rate_sentence
-from dicot.data.survey import LOOKED_AT
+from dicot.data.survey import LOOKED_AT, SUGGESTED
 from dicot.data.tags import find_table
 from dicot.store.folder import MANIFEST, Corpus
 from dicot.store.vectors import MadeOf, read_source, source_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]  # shows a sentence on what was found or done
 
-SUGGESTED = ("unit", "window", "stride", "gap", "resample", "rate", "missing")
+OF_CUTTING = tuple(name for name in SUGGESTED if name != "scale")  # suggestions that a cut goes by
 SUGGESTED_WINDOW = 0  # in place of the time steps of a window: suggest one
 
 
@@ -194,7 +194,7 @@ def _suggested(files: RecordingFiles, options: dict[str, Any], say: Say) -> dict
 
     advice = suggest_windows(recordings, looked)
     chosen: dict[str, Any] = {}
-    for name in (*SUGGESTED, *_channels_if_they_differ(recordings, advice)):
+    for name in (*OF_CUTTING, *_channels_if_they_differ(recordings, advice)):
         if name in advice.reasons and name not in options:
             chosen[name] = getattr(advice.reading, name)
             say(f"{name} {text_of(chosen[name])}: {advice.reasons[name]}")

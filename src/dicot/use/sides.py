@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dicot.core.errors import DicotWarning, InputError, ModelFileError, naming
+from dicot.core.errors import DicotWarning, InputError, naming
 from dicot.data.cases import Array
 from dicot.data.reading import seconds_of
-from dicot.model.deployed import hash_of
 from dicot.model.head import Head
 from dicot.store.modelplace import CONFIG, check_same_model, model_beside
 from dicot.store.series import Series, series_of
@@ -19,6 +18,7 @@ from dicot.store.vectors import Vectors, read_vectors
 from dicot.use.blocks import blocks_of
 from dicot.use.changes import changed_channels, changed_shares
 from dicot.use.events import first_hits
+from dicot.use.modelchoice import hash_at
 from dicot.use.monitoring import Comparison, compare
 
 UNITS = ("group", "recording", "week", "day", "window")
@@ -215,7 +215,7 @@ class Sides:
         """
         path, model = self.reference.path, self.reference.vectors.model
         folder = model_beside(path)
-        if model is None or _hash_at(folder) != model:
+        if model is None or hash_at(folder) != model:
             return ""
         n_windows = json.loads((folder / CONFIG).read_bytes())["data"]["n_cases"]
         if n_windows >= ENOUGH_WINDOWS:
@@ -231,13 +231,6 @@ def _groups_beside_recordings(vectors: Vectors) -> set[object]:
     """Return the groups of vectors; none where they are the recordings themselves."""
     groups = set() if vectors.group is None else set(vectors.group.tolist())
     return set() if groups == set(vectors.recording) else groups  # type: ignore[arg-type]
-
-
-def _hash_at(folder: Path) -> str | None:
-    try:
-        return hash_of(folder)
-    except ModelFileError:
-        return None
 
 
 def _warn(sentence: str) -> None:
