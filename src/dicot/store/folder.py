@@ -226,20 +226,32 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             raise ValueError(f"{path.stat().st_size:,} bytes are more than it can have")
         config = storage.check_format(path, json.loads(path.read_bytes().decode()), FORMAT, FORMAT_VERSION)
         storage.check_seal(config)
-        shape, shards = config["shape"], [Shard(**entry) for entry in config["shards"]]
-        counts = [*shape, *(n for one in shards for n in (one.rows, one.about_bytes, one.bytes))]
-        sound = (
-            len(shape) == {WINDOWS: 2, VECTORS: 1}[config["kind"]]
-            and all(is_whole(n, 1) for n in counts)
-            and all(NAME.fullmatch(one.name) and one.bytes > 4 * one.rows * math.prod(shape) for one in shards)
-            and 0 < len({one.name for one in shards}) == len(shards)
-            and isinstance(config["about"], dict)
-        )
-        if not sound:
+        if not _describes_store(config):
             raise ValueError("it does not describe a store")
     except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
     return config
+
+
+def _describes_store(config: Mapping[str, Any]) -> bool:
+    """Tell whether kind, shape and shards fit to each other."""
+    shape, shards = config["shape"], [Shard(**entry) for entry in config["shards"]]
+    n_axes = {WINDOWS: 2, VECTORS: 1}[config["kind"]]
+    if len(shape) != n_axes or not all(is_whole(size, 1) for size in shape):
+        return False
+    names = {shard.name for shard in shards}
+    if not shards or len(names) != len(shards):
+        return False
+    width = 4 * math.prod(shape)  # bytes of a row
+    return isinstance(config["about"], dict) and all(_is_sound(shard, width) for shard in shards)
+
+
+def _is_sound(shard: Shard, width: int) -> bool:
+    """Tell whether a shard has a name that stays inside the folder, and room for its rows of so many bytes."""
+    counts = (shard.rows, shard.bytes, shard.about_bytes)
+    if not all(is_whole(count, 1) for count in counts):
+        return False
+    return NAME.fullmatch(shard.name) is not None and shard.bytes > shard.rows * width
 
 
 @final
@@ -253,33 +265,52 @@ class UnfinishedStore:
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
         storage.check_writable(folder, folder=True)
-        self.folder, self.plan, self.finished = folder, plan, cast(Store | None, None)
+        self.folder, self.plan = folder, plan
+        self.finished: Store | None = None
         text = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
-        path, wanted = folder / UNFINISHED / PLAN, json.loads(text)
+        self._take_up(json.loads(text), overwrite)
+        if self.finished is None:
+            storage.write_atomic(self._plan_file, text)
+        elif self._plan_file.is_file():  # killed behind its manifest
+            shutil.rmtree(folder / UNFINISHED)
+
+    @property
+    def _plan_file(self) -> Path:
+        return self.folder / UNFINISHED / PLAN
+
+    def _take_up(self, plan: Mapping[str, Any], overwrite: bool) -> None:
+        """Keep what is in the folder by this plan; anything else is refused, or removed."""
         try:
-            self.finished = Store(folder) if (folder / MANIFEST).exists() else None
-            held = self.finished.about.get("plan", {}) if self.finished else json.loads(path.read_bytes())
-        except FileNotFoundError:
-            held = {} if (folder / SHARDS).exists() else None
+            plan_there = self._plan_there()
         except (ModelFileError, ValueError):
             if not overwrite:
                 raise
-            held = {}
-        if held is not None and held != wanted:
-            differing = sorted(key for key in wanted.keys() | held.keys() if held.get(key) != wanted.get(key))
-            if not overwrite:
-                said = f"{folder} was made otherwise: its {', '.join(differing)} differ."
-                raise InputError(f"{said} Choose another folder, or replace it (--overwrite).")
-            self.finished = None
-            with storage.writing(folder):
-                (folder / MANIFEST).unlink(missing_ok=True)  # first: what is left is no store
-                for inner in (folder / SHARDS, folder / UNFINISHED):
-                    if inner.exists():
-                        shutil.rmtree(inner)
-        if self.finished is None:
-            storage.write_atomic(path, text)
-        elif path.is_file():  # killed behind its manifest
-            shutil.rmtree(path.parent)
+            plan_there = {}
+        if plan_there is None or plan_there == plan:
+            return
+        if not overwrite:
+            keys = plan.keys() | plan_there.keys()
+            differing = sorted(key for key in keys if plan_there.get(key) != plan.get(key))
+            raise InputError(
+                f"{self.folder} was made otherwise: its {', '.join(differing)} differ. Choose another folder, or "
+                "replace it (--overwrite)."
+            )
+        self.finished = None
+        with storage.writing(self.folder):
+            (self.folder / MANIFEST).unlink(missing_ok=True)  # first: what is left is no store
+            for inner in (self.folder / SHARDS, self.folder / UNFINISHED):
+                if inner.exists():
+                    shutil.rmtree(inner)
+
+    def _plan_there(self) -> dict[str, Any] | None:
+        """Return the plan of what is in the folder, finished or not; None where nothing is there yet."""
+        if (self.folder / MANIFEST).exists():
+            self.finished = Store(self.folder)
+            return dict(self.finished.about.get("plan", {}))
+        try:
+            return dict(json.loads(self._plan_file.read_bytes()))
+        except FileNotFoundError:
+            return {} if (self.folder / SHARDS).exists() else None
 
     def note(self, unit: str) -> dict[str, Any] | None:
         """Return the note of a unit that is done, with its "shards"; None where it has to be done."""

@@ -260,27 +260,33 @@ def _refuse_bomb(path: Path, unpacked: int) -> None:
 
 def _of_npz(path: Path) -> Vectors:
     with zipfile.ZipFile(path) as archive:
-        _refuse_bomb(path, sum(one.file_size for one in archive.infolist()))
+        _refuse_bomb(path, sum(entry.file_size for entry in archive.infolist()))
     arrays = load_npz(path)
-    there = [part for part in PARTS if f"X_{part}" in arrays]
-    ends = [""] if "X" in arrays else [f"_{part}" for part in there]
-    xs = [arrays[f"X{end}"] for end in ends]
-    if not xs or any(x.ndim != 2 or x.dtype.kind != "f" or not x.size for x in xs):
+    parts = [part for part in PARTS if f"X_{part}" in arrays]
+    endings = [""] if "X" in arrays else [f"_{part}" for part in parts]
+    vectors = [arrays[f"X{ending}"] for ending in endings]
+    if not vectors or not all(x.ndim == 2 and x.dtype.kind == "f" and x.size for x in vectors):
         raise InputError(f"it must have an array 'X' of numbers (cases, features); it has {listed([*arrays])}. {AGAIN}")
-    counts = [len(x) for x in xs]
+
+    counts = [len(x) for x in vectors]
     columns = {}
     for name, key in COLUMNS.items():
-        found = [arrays.get(f"{key}{end}") for end in ends]
-        for array, n in zip(found, counts, strict=True):
-            if array is not None and (array.shape != (n,) or array.dtype.kind not in "biufUM"):
-                raise InputError(f"{name!r} holds {array.dtype} {array.shape} beside {n} vectors. {AGAIN}")
-        values = found[0] if len(found) == 1 else join_column(found, counts)
+        values = _column_of_npz(name, [arrays.get(f"{key}{ending}") for ending in endings], counts)
         if values is not None:
-            columns[name] = _as_read(name, values)
-    x = xs[0] if len(xs) == 1 else np.concatenate(xs)
-    part = np.repeat(np.array(there), counts) if len(ends) > 1 else None
+            columns[name] = values
+    part = np.repeat(np.array(parts), counts) if len(endings) > 1 else None
     source = _source(str(arrays[SOURCE])) if SOURCE in arrays else None
-    return Vectors(x if x.dtype == np.float32 else x.astype(np.float32), **columns, part=part, source=source)
+    whole = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
+    return Vectors(whole.astype(np.float32, copy=False), **columns, part=part, source=source)
+
+
+def _column_of_npz(name: str, arrays: Sequence[Array | None], counts: Sequence[int]) -> Array | None:
+    """Join what each part says of its vectors; None where none says anything."""
+    for array, count in zip(arrays, counts, strict=True):
+        if array is not None and (array.shape != (count,) or array.dtype.kind not in "biufUM"):
+            raise InputError(f"{name!r} holds {array.dtype} {array.shape} beside {count} vectors. {AGAIN}")
+    values = arrays[0] if len(arrays) == 1 else join_column(arrays, counts)
+    return None if values is None else _as_read(name, values)
 
 
 def _as_read(name: str, values: Array) -> Array:
@@ -303,38 +309,55 @@ def _source(text: str) -> MadeOf:
 
 
 def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
-    pa, _ = arrow()
     with open_parquet(path) as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        kind = schema.field("vector").type if schema.names.count("vector") == 1 else None
-        lists = (pa.types.is_fixed_size_list, pa.types.is_list, pa.types.is_large_list)
-        if kind is None or not any(one(kind) for one in lists) or not pa.types.is_floating(kind.value_type):
-            raise InputError(f"it must have one column 'vector' of lists of numbers; got {schema.names}. {AGAIN}")
+        _refuse_bomb(path, 4 * n_rows * getattr(_kind_of_vectors(schema), "list_size", 1))
         names = [name for name in ("part", *COLUMNS) if name in schema.names]
-        _refuse_bomb(path, 4 * n_rows * getattr(kind, "list_size", 1))
-        about = file.read(columns=names, use_threads=False)
-        read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
-        x: Any = None
-        at = 0
-        for number in range(file.num_row_groups):
-            for batch in file.read_row_group(number, columns=["vector"], use_threads=False).to_batches():
-                cells = batch.column("vector")
-                lengths = np.unique(np.asarray(cells.value_lengths()))  # NaN for an empty cell
-                values = cells.flatten()
-                width = lengths[0] if x is None else x.shape[1]
-                if cells.null_count or values.null_count or set(lengths) != {width} or not width:
-                    raise InputError(f"column 'vector' holds no whole vectors of one length from row {at} on. {AGAIN}")
-                if x is None:
-                    _refuse_bomb(path, 4 * n_rows * int(width))
-                    x = (make or (lambda n, f: np.empty((n, f), np.float32)))(n_rows, int(width))
-                block = np.asarray(values.to_numpy(zero_copy_only=False), np.float32)
-                x[at : at + len(cells)] = block.reshape(len(cells), -1)
-                at += len(cells)
+        table = file.read(columns=names, use_threads=False)
+        columns = {name: _as_read(name, _values(name, table.column(name))) for name in names}
+        x = _read_vectors(path, file, make or _in_memory)
+    metadata = (schema.metadata or {}).get(SOURCE.encode())
+    source = None if metadata is None else _source(metadata.decode("utf-8", "replace"))
+    return Vectors(x, **columns, source=source)
+
+
+def _kind_of_vectors(schema: Any) -> Any:
+    """Return the type of the column of vectors, which must be one of lists of numbers."""
+    pa, _ = arrow()
+    kind: Any = schema.field("vector").type if schema.names.count("vector") == 1 else None
+    list_types = (pa.types.is_fixed_size_list, pa.types.is_list, pa.types.is_large_list)
+    is_list = kind is not None and any(is_type(kind) for is_type in list_types)
+    if not is_list or not pa.types.is_floating(kind.value_type):
+        raise InputError(f"it must have one column 'vector' of lists of numbers; got {schema.names}. {AGAIN}")
+    return kind
+
+
+def _in_memory(n_rows: int, n_features: int) -> Array:
+    return np.empty((n_rows, n_features), np.float32)
+
+
+def _read_vectors(path: Path, file: Any, make: Callable[[int, int], Any]) -> Array:
+    """Read the column of vectors batch by batch into what `make` returns."""
+    n_rows = file.metadata.num_rows
+    x: Any = None
+    at = 0
+    for number in range(file.num_row_groups):
+        for batch in file.read_row_group(number, columns=["vector"], use_threads=False).to_batches():
+            cells = batch.column("vector")
+            values = cells.flatten()
+            lengths = np.unique(np.asarray(cells.value_lengths()))  # NaN for an empty cell
+            width = lengths[0] if x is None else x.shape[1]
+            if cells.null_count or values.null_count or set(lengths) != {width} or not width:
+                raise InputError(f"column 'vector' holds no whole vectors of one length from row {at} on. {AGAIN}")
+            if x is None:
+                _refuse_bomb(path, 4 * n_rows * int(width))
+                x = make(n_rows, int(width))
+            block = np.asarray(values.to_numpy(zero_copy_only=False), np.float32)
+            x[at : at + len(cells)] = block.reshape(len(cells), -1)
+            at += len(cells)
     if x is None:
         raise InputError(f"it holds no vector. {AGAIN}")
-    said = (schema.metadata or {}).get(SOURCE.encode())
-    source = None if said is None else _source(said.decode("utf-8", "replace"))
-    return Vectors(x.read() if isinstance(x, RowFile) else x, **read, source=source)
+    return x.read() if isinstance(x, RowFile) else x
 
 
 def _values(column: str, cells: Any) -> Array:
