@@ -98,26 +98,38 @@ def cross(
 
     `precisions` has those of families of data sets whose trainings are not in float32.
     """
-    jobs = []
-    for entry, own in _chosen(entries, options):
-        protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
-        made = {name: every_protocol()[name]() for name in protocols}
-        own_seeds = options.seeds or (seeds(entry) if callable(seeds) else seeds)
-        for schedule, pair in product(options.schedules if entry.trained else ("",), pairs):
-            source, target = (
-                replace(data, scale=options.scale, family=given_family(data.name, options)) for data in pair
-            )
-            family = source.family or family_of(source.name) or ""
-            precision = options.precision or (precisions or {}).get(family, "float32")
-            contender = _trained(entry, schedule, precision, options) if entry.trained else entry
+    jobs: list[Job] = []
+    for entry, usual_protocols in _chosen(entries, options):
+        protocols = list(options.protocols or usual_protocols)
+        if entry.classical:
+            protocols = [name for name in protocols if name not in MODEL_PROTOCOLS]
+        entry_seeds = options.seeds or (seeds(entry) if callable(seeds) else seeds)
+        schedules = options.schedules if entry.trained else ("",)
+
+        for schedule, (source, target) in product(schedules, pairs):
+            source, target = _as_asked(source, options), _as_asked(target, options)
+            contender = entry
+            if entry.trained:
+                family = source.family or family_of(source.name) or ""
+                precision = options.precision or (precisions or {}).get(family, "float32")
+                contender = _trained(entry, schedule, precision, options)
             special = (exceptions or {}).get((contender.kind, stands_in_for(source.name) or source.name), {})
-            one = replace(contender, method_params=_own_params(contender, source, special))
-            for protocol, seed in product(protocols, own_seeds):
-                trains, draw = made[protocol].trains, made[protocol].draw_of(options.subsets)
-                steps = options.steps if trains else None
-                trial = options.steps is not None and (trains or "steps" in contender.settings)
-                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial, subsets=draw))
+            contender = replace(contender, method_params=_own_params(contender, source, special))
+            for name, seed in product(protocols, entry_seeds):
+                jobs.append(_job(Job(suite, contender, source, target, name, seed), options))
     return jobs
+
+
+def _as_asked(data: JobData, options: SuiteOptions) -> JobData:
+    return replace(data, scale=options.scale, family=given_family(data.name, options))
+
+
+def _job(job: Job, options: SuiteOptions) -> Job:
+    """Add what the options say of steps and labelled cases, as far as the job's protocol has them."""
+    protocol = every_protocol()[job.protocol]()
+    is_trial = options.steps is not None and (protocol.trains or "steps" in job.contender.settings)
+    steps = options.steps if protocol.trains else None
+    return replace(job, steps=steps, trial=is_trial, subsets=protocol.draw_of(options.subsets))
 
 
 def given_family(name: str, options: SuiteOptions) -> str | None:

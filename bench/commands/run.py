@@ -141,34 +141,37 @@ def show_plan(plan: Plan) -> None:
     show_columns({"contender": counts, **{state: [one[state] for one in counts.values()] for state in STATES}})
 
 
-def run_units(
-    units: Sequence[Unit],
-    ledger: Path,
-    device: str,
-    workers: int | None,
-    finished_fits: Set[str],
-) -> int:
+def run_units(units: Sequence[Unit], ledger: Path, device: str, workers: int | None, finished_fits: Set[str]) -> int:
     """Run these units, and say how many of their jobs failed.
 
     What an earlier run here kept of finished fits is removed.
     """
-    total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
+    site = site_for(ledger, str(resolve_device(device)))
+    clear_finished(site, finished_fits)
+    # A GPU is not shared unless that is asked for: its fits would wait for one another.
+    usual_workers = 1 if site.device.startswith("cuda") else os.cpu_count() or 1
+
+    total = sum(len(unit.jobs) for unit in units)
+    n_recorded = 0
+    failures: list[str] = []
     with Bar("bench", total) as bar:
 
         def tell(job: Job, error: str | None) -> None:
-            what = f"{job}, {job.protocol}"
-            told.append(what)
-            errors.extend([f"{what}: {error}"] if error else [])
-            bar.update(len(told), what)
+            nonlocal n_recorded
+            n_recorded += 1
+            name = f"{job}, {job.protocol}"
+            line = f"[{n_recorded}/{total}] {name}"
+            if error is not None:
+                failures.append(f"{name}: {error}")
+                line += f" failed: {error.splitlines()[0]}"
+            bar.update(n_recorded, name)
             if not sys.stderr.isatty():
-                failed = f" failed: {error.splitlines()[0]}" if error else ""
-                typer.echo(f"[{len(told)}/{total}] {what}{failed}")
+                typer.echo(line)
 
-        site = site_for(ledger, str(resolve_device(device)))
-        clear_finished(site, finished_fits)
-        # A GPU is not shared unless that is asked for: its fits would wait for one another.
-        usual = 1 if site.device.startswith("cuda") else os.cpu_count() or 1
-        execute(units, ledger, site, workers or usual, tell)
-    failed = f"; {len(errors)} of them failed: {errors[0]}" if errors else ""
-    typer.echo(f"{len(told)} jobs recorded in {ledger}{failed}")
-    return len(errors)
+        execute(units, ledger, site, workers or usual_workers, tell)
+
+    summary = f"{n_recorded} jobs recorded in {ledger}"
+    if failures:
+        summary += f"; {len(failures)} of them failed: {failures[0]}"
+    typer.echo(summary)
+    return len(failures)

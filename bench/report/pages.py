@@ -28,16 +28,32 @@ def to_document(title: str, facts: Facts, banner: str, parts: Sequence[Part]) ->
     """Write Markdown; figures are files beside it."""
     opening, rest = split_opening(parts)
     lines = [f"# {markdown_text(title)}", ""]
-    lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
-    lines += [line for text in opening for line in (markdown_text(text), "")]
+    if banner:
+        lines += [f"> **{markdown_text(banner)}**", ""]
+    lines += paragraphs(opening)
     lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
     for part in rest:
-        lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
-        lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
-        lines += [to_markdown(part.table)] if part.table is not None else []
-        lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
-        lines += [markdown_text(part.text)] if part.text else []
+        lines += part_lines(part)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def paragraphs(texts: Iterable[str]) -> list[str]:
+    """Put an empty line behind each text."""
+    return [line for text in texts for line in (markdown_text(text), "")]
+
+
+def part_lines(part: Part) -> list[str]:
+    lines = [""]
+    if part.title:
+        lines += [f"{'#' * part.level} {markdown_text(part.title)}", ""]
+    lines += paragraphs(part.lead)
+    if part.table is not None:
+        lines.append(to_markdown(part.table))
+    for name in part.drawings:
+        lines += [f"![{markdown_text(part.title)}]({name}.svg)", ""]
+    if part.text:
+        lines.append(markdown_text(part.text))
+    return lines
 
 
 def slug(text: str) -> str:

@@ -26,7 +26,7 @@ from dicot.train import Checkpoint
 
 
 def finish(jobs, path, site=None, **options):
-    """What `dicot bench` does: plan, enrol, run, in this process; the plan."""
+    """What `bench run` does: plan, enrol, run, in this process; the plan."""
     with Ledger(path) as ledger:
         plan = make_plan(jobs, ledger, **options)
         ledger.enrol(jobs)

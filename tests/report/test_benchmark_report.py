@@ -46,7 +46,7 @@ def report(folder, suite, records, **options):
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_suite_has_its_report(tmp_path, quick, suite):
-    files = report(tmp_path, suite, SUITES[suite], beside=reports, command="dicot report")
+    files = report(tmp_path, suite, SUITES[suite], beside=reports, command="python -m bench report")
     assert {"report.md", "report.html"} <= set(files)
     assert len(files) == len(set(files)) and set(files) == {path.name for path in tmp_path.iterdir()}
     page = Page(files["report.html"])
@@ -64,7 +64,7 @@ def test_every_suite_has_its_report(tmp_path, quick, suite):
 
 def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
     records = SUITES["ucr"]
-    files = report(tmp_path, "ucr", records, beside=reports, command=f"dicot report {EVIL}")
+    files = report(tmp_path, "ucr", records, beside=reports, command=f"python -m bench report {EVIL}")
     text = files["report.html"]
     assert "color-scheme: light" in text and "default-src 'none'" in text
     foreign = re.sub(r'xmlns(:xlink)?="http://www\.w3\.org/\S+"', "", text)
@@ -75,7 +75,7 @@ def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
             assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
     page = Page(text)
     assert page.open == [] and page.seen.count("svg") == 2
-    assert f"dicot report {EVIL}" in page.text
+    assert f"python -m bench report {EVIL}" in page.text
     ids = re.findall(r' id="(\S+?)"', text)
     assert len(ids) == len(set(ids))
 
@@ -99,8 +99,13 @@ def test_failed_jobs_are_listed_and_counted(tmp_path, quick):
 
 def test_facts_say_where_the_numbers_come_from(tmp_path, quick):
     older = [SUITES["uea"][0]]
-    text = report(tmp_path, "uea", older + SUITES["uea"], command="dicot report uea")["report.md"]
-    for fact in ("jobs: 15, of which 0 failed", "devices: cpu", "versions: dicot 0.1.0", "command: dicot report uea"):
+    text = report(tmp_path, "uea", older + SUITES["uea"], command="python -m bench report uea")["report.md"]
+    for fact in (
+        "jobs: 15, of which 0 failed",
+        "devices: cpu",
+        "versions: dicot 0.1.0",
+        "command: python -m bench report uea",
+    ):
         assert f"- {fact}" in text
     assert "left out: 1 older record" in text
 
