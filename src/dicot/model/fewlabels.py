@@ -35,6 +35,9 @@ USUAL_TEMPERATURE = 1.0  # where none can be measured; a measured one is drawn t
 TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
 FOLDS = 5
 ROUNDS = 2
+# Of the last fit: at scikit-learn's 1e-4 a change of the vectors by 1e-5 moves probabilities by 1e-2.
+TOLERANCE = 1e-6
+TRIAL_TOLERANCE = 1e-4  # of fits that only choose: they are many
 MANY_LABELS = 100  # from which one round of folds is enough
 
 
@@ -98,7 +101,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         # Thousands of small products: on a busy machine a second thread makes each wait, ten times as long in all.
         with threadpool_limits(1):
             self._choose(cases, check_random_state(self.random_state))
-            weights, self.intercept_ = cases.fit(np.arange(len(known)), self.C_)
+            weights, self.intercept_ = cases.fit(np.arange(len(known)), self.C_, TOLERANCE)
         self.coef_ = weights @ cases.basis.T
 
         classes = tuple(self.classes_.tolist())
@@ -179,9 +182,10 @@ class _LabelledCases:
         self.reduced: Floats = z @ self.basis
         self.numbers = numbers
 
-    def fit(self, rows: Rows, strength: float) -> tuple[Floats, Floats]:
+    def fit(self, rows: Rows, strength: float, tolerance: float) -> tuple[Floats, Floats]:
         """Return weights (K, L), in the basis, and intercepts (K,) by the labelled cases in these rows."""
-        model = LogisticRegression(C=strength, max_iter=10_000).fit(self.reduced[rows], self.numbers[rows])
+        model = LogisticRegression(C=strength, tol=tolerance, max_iter=10_000)
+        model.fit(self.reduced[rows], self.numbers[rows])
         weights, intercepts = model.coef_, model.intercept_
         if len(weights) == 1:  # two classes, whose scores differ by this one
             weights = np.concatenate([-weights, weights]) / 2
@@ -192,7 +196,7 @@ class _LabelledCases:
         """Return the logarithms of probabilities (n, K) of the held-out cases, fold after fold."""
         logs = []
         for train, test in folds:
-            weights, intercepts = self.fit(train, strength)
+            weights, intercepts = self.fit(train, strength, TRIAL_TOLERANCE)
             logs.append(log_softmax(self.reduced[test] @ weights.T + intercepts, axis=1))
         return np.concatenate(logs)
 
