@@ -1,9 +1,12 @@
-"""Which model embeds DATA: one that is named, one that is kept beside vectors, or the default, fitted on DATA."""
+"""Which model embeds DATA: one that is named, one that is kept beside vectors, or the default, fitted on DATA.
+
+An .onnx file embeds where torch is not installed, so what needs torch is imported where it is used.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, Union, final
 
 from dicot.core.errors import InputError, ModelFileError, WrongCallError
 from dicot.data import Windows
@@ -11,9 +14,7 @@ from dicot.data.cutting import no_window
 from dicot.data.readers import Content
 from dicot.data.stream import RecordingStream
 from dicot.model.box import BOX
-from dicot.model.default import fit_default, sample_cases, sample_corpus, sample_stream
 from dicot.model.deployed import OnnxEmbedder, hash_of
-from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.presets import DEFAULT_PRESET
 from dicot.store.embedding import FittedModel
 from dicot.store.folder import Corpus
@@ -22,7 +23,10 @@ from dicot.store.source import SUGGESTED_WINDOW, Say, be_silent
 from dicot.store.vectors import read_source
 from dicot.use.why import model_behind
 
-Embedder = TimeSeriesEmbedder | OnnxEmbedder
+if TYPE_CHECKING:
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+Embedder = Union["TimeSeriesEmbedder", OnnxEmbedder]
 
 
 @final
@@ -44,6 +48,8 @@ class EmbedderOptions:
                 )
             embedder: Embedder = OnnxEmbedder(path)
         else:
+            from dicot.model.estimator import TimeSeriesEmbedder
+
             embedder = TimeSeriesEmbedder.from_pretrained(path, device=self.device)
             features = dict(embedder.features or {})
             if self.precision is not None:
@@ -88,16 +94,22 @@ class ChosenModel:
     def fit_to_corpus(self, corpus: Corpus) -> Embedder:
         """Fit the default to windows of a corpus; a model that is there stays as it is."""
         if not self.is_there:
+            from dicot.model.default import sample_corpus
+
             self._fit(sample_corpus(corpus))
         return self.embedder
 
     def fit_to_cases(self, content: Content) -> Embedder:
         """Fit the default to cases of a file or data set."""
+        from dicot.model.default import sample_cases
+
         self._fit(sample_cases(content, self.options.missing), unequal="pad")
         return self.embedder
 
     def fit_to_stream(self, stream: RecordingStream) -> FittedModel:
         """Fit the default to recordings that are about to be embedded."""
+        from dicot.model.default import sample_stream
+
         windows = sample_stream(stream)
         if windows is None:
             raise no_window(stream.cut.length, max(stream.lengths.values()))
@@ -105,6 +117,8 @@ class ChosenModel:
         return FittedModel(self.embedder.transform, self.hash, str(self.path.absolute()))
 
     def _fit(self, windows: Windows, unequal: str = "error") -> None:
+        from dicot.model.default import fit_default
+
         outcome = fit_default(
             self.path,
             windows,
