@@ -504,11 +504,16 @@ def _known_places(earlier: Earlier, made: MadeOf, stream: RecordingStream) -> se
             )
     before = made_before.recordings
     grown = before.keys() & stream.files.keys()
-    if not grown:
-        return set()
-    places = zip(*(values.tolist() for values in earlier.vectors.places()), strict=True)
-    known = {place for place in places if file_name_of(place[0], before) in grown}
+    known: set[Place] = set()
+    if grown:
+        places = zip(*(values.tolist() for values in earlier.vectors.places()), strict=True)
+        known = {place for place in places if file_name_of(place[0], before) in grown}
     for name in sorted(grown):
+        if before[name].get("windows") is None:
+            raise InputError(
+                f"{stream.files[name]} has grown, and {out} was selected from vectors that had more windows of it. "
+                "Append to these, and select again."
+            )
         refuse_changed = partial(_refuse_changed, name, earlier, stream, known)
         if stream.allowance.attempt(name, stream.files[name], refuse_changed) is None:  # its former windows stay
             del stream.files[name]
@@ -519,11 +524,6 @@ def _known_places(earlier: Earlier, made: MadeOf, stream: RecordingStream) -> se
 def _refuse_changed(name: str, earlier: Earlier, stream: RecordingStream, known: set[Place]) -> bool:
     """Refuse a recording whose former windows are not the same; True where they are."""
     out, file, entry = earlier.out, stream.files[name], earlier.made.recordings[name]
-    if entry.get("windows") is None:
-        raise InputError(
-            f"{file} has grown, and {out} was selected from vectors that had more windows of it. Append to these, and "
-            "select again."
-        )
     if windows_hash(_chosen(stream.windows(name), known, True)) != entry["windows"]:
         raise InputError(
             f"{file} has changed since {out} was made of it, in values, labels or groups, or is another file than "
