@@ -18,6 +18,7 @@ from dicot.core.database import open_tables, transaction
 from dicot.core.errors import DicotError, InputError, quoted
 from dicot.core.storage import arrow, write_atomic
 from dicot.data.tables import read_table
+from dicot.judge.protocols import every_protocol
 from dicot.judge.report.scorefile import COLUMNS, CONTENDER, DRAW, FIELDS, PLACE, SUITE, as_csv, row_of, table_of
 from dicot.judge.result import Result, canonical, key_of
 
@@ -160,12 +161,17 @@ def results_of(path: Path, rows: Iterable[Row]) -> list[Result]:
     results: list[Result] = []
     draws: dict[tuple[str, ...], set[int]] = {}
     first_values: dict[tuple[str, str, int], str] = {}
+    metrics = {name: set(make().metric_names) for name, make in every_protocol().items()}
     for number, row in enumerate(rows, start=1):
         try:
             result = result_of(row)
         except (ValueError, TypeError) as error:
             raise InputError(f"{path}, row {number}: {error}") from error
         results.append(result)
+        # A protocol that is gone may have had any metric.
+        foreign = sorted(result.values.keys() - metrics.get(result.protocol, result.values.keys()))
+        if foreign:
+            raise InputError(f"{path}, row {number}: {result.protocol} has no metric {', '.join(foreign)}.")
         values = repr(sorted(result.values.items()))
         if first_values.setdefault((result.key, result.recorded, result.draw), values) != values:
             raise InputError(f"{path}, row {number}: another row says something else about the same job.")
